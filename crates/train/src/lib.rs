@@ -1,1 +1,6 @@
-//! train
+//! Pipeline-parallel training of language models over slow links.
+
+pub mod metrics;
+
+pub mod model;
+pub mod optim;
