@@ -1,0 +1,128 @@
+//! One transformer block of either family.
+
+use burn::tensor::{Tensor, activation};
+
+use super::attention::{Heads, Rotary};
+use super::linear::Linear;
+use super::norm::Norm;
+use super::{Architecture, Family, Leaves, ParamSet};
+
+/// Standard deviation of the starting weights (Radford et al., 2019).
+pub(crate) const INIT_STD: f32 = 0.02;
+
+/// `h + attention(norm(h))`, then `h + mlp(norm(h))`.
+#[derive(Debug)]
+pub(crate) struct Block {
+    heads: Heads,
+    attention_norm: Norm,
+    qkv: Qkv,
+    attention_out: Linear,
+    mlp_norm: Norm,
+    mlp: Mlp,
+}
+
+#[derive(Debug)]
+enum Qkv {
+    Joint(Linear),
+    Split([Linear; 3]),
+}
+
+#[derive(Debug)]
+enum Mlp {
+    Gelu { up: Linear, down: Linear },
+    SwiGlu { gate: Linear, up: Linear, down: Linear },
+}
+
+impl Block {
+    /// Block `index`, its parameters appended to `params`.
+    pub(crate) fn new(params: &mut ParamSet, arch: &Architecture, index: usize) -> Self {
+        match arch.family {
+            Family::Gpt2 => Self::gpt2(params, arch, &format!("transformer.h.{index}")),
+            Family::Llama => Self::llama(params, arch, &format!("model.layers.{index}")),
+        }
+    }
+
+    fn gpt2(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
+        let (d, f) = (arch.hidden, arch.ffn);
+        let out_std = residual_std(arch);
+        Self {
+            heads: Heads::of(arch),
+            attention_norm: Norm::new(params, &format!("{name}.ln_1"), arch.family, d, arch.norm_eps),
+            qkv: Qkv::Joint(Linear::conv1d(params, &format!("{name}.attn.c_attn"), [d, 3 * d], INIT_STD)),
+            attention_out: Linear::conv1d(params, &format!("{name}.attn.c_proj"), [d, d], out_std),
+            mlp_norm: Norm::new(params, &format!("{name}.ln_2"), arch.family, d, arch.norm_eps),
+            mlp: Mlp::Gelu {
+                up: Linear::conv1d(params, &format!("{name}.mlp.c_fc"), [d, f], INIT_STD),
+                down: Linear::conv1d(params, &format!("{name}.mlp.c_proj"), [f, d], out_std),
+            },
+        }
+    }
+
+    fn llama(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
+        let (d, f, kv) = (arch.hidden, arch.ffn, arch.kv_heads * arch.head_dim());
+        let out_std = residual_std(arch);
+        let attention_norm =
+            Norm::new(params, &format!("{name}.input_layernorm"), arch.family, d, arch.norm_eps);
+        let mut attention = |part, to| Linear::plain(params, &format!("{name}.self_attn.{part}"), [d, to], INIT_STD);
+        let qkv = Qkv::Split([attention("q_proj", d), attention("k_proj", kv), attention("v_proj", kv)]);
+        let attention_out = Linear::plain(params, &format!("{name}.self_attn.o_proj"), [d, d], out_std);
+        let mlp_norm =
+            Norm::new(params, &format!("{name}.post_attention_layernorm"), arch.family, d, arch.norm_eps);
+        let mlp = Mlp::SwiGlu {
+            gate: Linear::plain(params, &format!("{name}.mlp.gate_proj"), [d, f], INIT_STD),
+            up: Linear::plain(params, &format!("{name}.mlp.up_proj"), [d, f], INIT_STD),
+            down: Linear::plain(params, &format!("{name}.mlp.down_proj"), [f, d], out_std),
+        };
+        Self { heads: Heads::of(arch), attention_norm, qkv, attention_out, mlp_norm, mlp }
+    }
+
+    /// `h: [samples, tokens, hidden]` to the same shape; `rotary` for Llama.
+    pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>, rotary: Option<&Rotary>) -> Tensor<3> {
+        let [samples, tokens, hidden] = h.dims();
+        let h = h.reshape([samples * tokens, hidden]);
+        let x = self.attention_norm.forward(leaves, h.clone());
+        let qkv = self.qkv.forward(leaves, x);
+        let x = self.heads.attend(qkv, [samples, tokens], rotary);
+        let h = h + self.attention_out.forward(leaves, x);
+        let x = self.mlp_norm.forward(leaves, h.clone());
+        let h = h + self.mlp.forward(leaves, x);
+        h.reshape([samples, tokens, hidden])
+    }
+}
+
+impl Qkv {
+    fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> [Tensor<2>; 3] {
+        match self {
+            Qkv::Joint(linear) => {
+                let y = linear.forward(leaves, x);
+                let width = y.dims()[1] / 3;
+                [0, 1, 2].map(|i| y.clone().narrow(1, i * width, width))
+            }
+            Qkv::Split(linears) => linears.map(|linear| linear.forward(leaves, x.clone())),
+        }
+    }
+}
+
+impl Mlp {
+    fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Mlp::Gelu { up, down } => down.forward(leaves, gelu_tanh(up.forward(leaves, x))),
+            Mlp::SwiGlu { gate, up, down } => {
+                let gate = activation::silu(gate.forward(leaves, x.clone()));
+                down.forward(leaves, gate * up.forward(leaves, x))
+            }
+        }
+    }
+}
+
+/// GPT-2's GELU, the tanh form: `x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3))`.
+fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
+    let scale = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
+    let inner = (x.clone().square() * (0.044_715 * scale) + scale) * x.clone();
+    x * activation::sigmoid(inner)
+}
+
+/// Layers that write to the residual stream start smaller, by the number of them (Radford et al., 2019, 2.3).
+fn residual_std(arch: &Architecture) -> f32 {
+    INIT_STD / ((2 * arch.layers) as f32).sqrt()
+}

@@ -1,0 +1,43 @@
+//! Token (and for GPT-2 position) embeddings.
+
+use burn::tensor::{Int, Tensor};
+
+use super::block::INIT_STD;
+use super::{Architecture, Family, Init, Leaves, Matrix, ParamSet};
+
+/// The first unit.
+#[derive(Debug)]
+pub(crate) struct Embedding {
+    tokens: Matrix,
+    positions: Option<Matrix>,
+    hidden: usize,
+}
+
+/// The embedding matrix's name, the one a tied head shares.
+pub(crate) fn token_name(family: Family) -> &'static str {
+    match family {
+        Family::Gpt2 => "transformer.wte.weight",
+        Family::Llama => "model.embed_tokens.weight",
+    }
+}
+
+impl Embedding {
+    pub(crate) fn new(params: &mut ParamSet, arch: &Architecture) -> Self {
+        let init = Init::Normal(INIT_STD);
+        let tokens = params.matrix(token_name(arch.family).into(), [arch.vocab, arch.hidden], init);
+        let positions = (arch.family == Family::Gpt2)
+            .then(|| params.matrix("transformer.wpe.weight".into(), [arch.context, arch.hidden], init));
+        Self { tokens, positions, hidden: arch.hidden }
+    }
+
+    /// `ids: [samples, tokens]` to `[samples, tokens, hidden]`.
+    pub(crate) fn forward(&self, leaves: &Leaves, ids: Tensor<2, Int>) -> Tensor<3> {
+        let [samples, tokens] = ids.dims();
+        let h = leaves.matrix(self.tokens).select(0, ids.reshape([samples * tokens]));
+        let h = h.reshape([samples, tokens, self.hidden]);
+        match self.positions {
+            Some(positions) => h + leaves.matrix(positions).narrow(0, 0, tokens).unsqueeze::<3>(),
+            None => h,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Final norm, output matrix and loss.
+
+use burn::tensor::{Int, Tensor, activation::log_softmax};
+
+use super::block::INIT_STD;
+use super::embedding::token_name;
+use super::norm::Norm;
+use super::{Architecture, Family, Init, Leaves, Matrix, ParamSet};
+
+/// The output matrix's name.
+pub(crate) const OUTPUT_NAME: &str = "lm_head.weight";
+
+/// The last unit.
+#[derive(Debug)]
+pub(crate) struct Head {
+    norm: Norm,
+    output: Matrix,
+}
+
+impl Head {
+    /// With tied embeddings the head still has a matrix of its own, which starts equal to the embedding and is kept
+    /// equal by summing both gradients: so it can live on another machine.
+    pub(crate) fn new(params: &mut ParamSet, arch: &Architecture) -> Self {
+        let norm_name = match arch.family {
+            Family::Gpt2 => "transformer.ln_f",
+            Family::Llama => "model.norm",
+        };
+        let norm = Norm::new(params, norm_name, arch.family, arch.hidden, arch.norm_eps);
+        let twin = if arch.tied { token_name(arch.family) } else { OUTPUT_NAME };
+        let shape = [arch.vocab, arch.hidden];
+        let output = params.matrix_like(OUTPUT_NAME.into(), shape, Init::Normal(INIT_STD), twin);
+        Self { norm, output }
+    }
+
+    /// `h: [samples, tokens, hidden]` to logits `[samples * tokens, vocab]`.
+    pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>) -> Tensor<2> {
+        let [samples, tokens, hidden] = h.dims();
+        let x = self.norm.forward(leaves, h.reshape([samples * tokens, hidden]));
+        x.matmul(leaves.matrix(self.output).transpose())
+    }
+}
+
+/// Cross-entropy of each token, in nats: logits `[n, vocab]`, targets `[n]` to `[n]`.
+pub fn token_losses(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+    let n = targets.dims()[0];
+    log_softmax(logits, 1).gather(1, targets.reshape([n, 1])).reshape([n]).neg()
+}

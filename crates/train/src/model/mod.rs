@@ -1,0 +1,17 @@
+//! Decoder-only language models as a list of units: embedding, blocks, head.
+
+mod architecture;
+mod attention;
+mod block;
+mod embedding;
+mod head;
+mod init;
+mod linear;
+mod norm;
+mod params;
+mod unit;
+
+pub use architecture::{Architecture, ArchitectureError, Family};
+pub use head::token_losses;
+pub use params::{Init, Leaves, Matrix, ParamSet, Parameter, Vector};
+pub use unit::{Activation, Part, UnitId};

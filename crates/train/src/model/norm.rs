@@ -1,0 +1,40 @@
+//! RMSNorm and LayerNorm over the channels of each row.
+
+use burn::tensor::Tensor;
+
+use super::{Family, Init, Leaves, ParamSet, Vector};
+
+/// A norm with its learned weight (and bias, for LayerNorm).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Norm {
+    weight: Vector,
+    bias: Option<Vector>,
+    eps: f64,
+}
+
+impl Norm {
+    /// LayerNorm for GPT-2, RMSNorm for Llama.
+    pub(crate) fn new(params: &mut ParamSet, name: &str, family: Family, hidden: usize, eps: f64) -> Self {
+        let weight = params.vector(format!("{name}.weight"), hidden, Init::Ones);
+        let bias =
+            (family == Family::Gpt2).then(|| params.vector(format!("{name}.bias"), hidden, Init::Zeros));
+        Self { weight, bias, eps }
+    }
+
+    /// `x: [rows, hidden]` to the same shape.
+    pub(crate) fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
+        let weight = leaves.vector(self.weight).unsqueeze::<2>();
+        match self.bias {
+            Some(bias) => {
+                let x = x.clone() - x.mean_dim(1);
+                self.unit_variance(x) * weight + leaves.vector(bias).unsqueeze::<2>()
+            }
+            None => self.unit_variance(x) * weight,
+        }
+    }
+
+    fn unit_variance(&self, x: Tensor<2>) -> Tensor<2> {
+        let deviation = (x.clone().square().mean_dim(1) + self.eps).sqrt();
+        x / deviation
+    }
+}

@@ -1,0 +1,9 @@
+//! What turns gradients into parameters: AdamW, learning-rate schedules, clipping.
+
+mod adamw;
+mod clip;
+mod rate;
+
+pub use adamw::{AdamW, Hyper, Moments};
+pub use clip::{clip_factor, square_norm};
+pub use rate::{Decay, RateSchedule};
