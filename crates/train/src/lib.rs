@@ -1,6 +1,6 @@
 //! Pipeline-parallel training of language models over slow links.
 
+pub mod config;
 pub mod metrics;
-
 pub mod model;
 pub mod optim;

@@ -1,0 +1,100 @@
+//! What can be wrong with a configuration.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::LayerMapError;
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("cannot read the configuration {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something in the file is not valid.
+    #[error("in the configuration {}", path.display())]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What is not valid.
+        source: Box<ConfigError>,
+    },
+    /// The text is not TOML.
+    #[error("not valid TOML")]
+    Syntax(#[source] toml::de::Error),
+    /// A `--set` argument could not be applied.
+    #[error("--set {text}: {reason}")]
+    Override {
+        /// The argument.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A key that no section has.
+    #[error("{key}: unknown key; did you mean {nearest}?")]
+    UnknownKey {
+        /// The key as written, dotted.
+        key: String,
+        /// The known key that looks most like it, dotted.
+        nearest: String,
+    },
+    /// A key is missing, or its value has the wrong type or form.
+    #[error("{key}: {reason}")]
+    Value {
+        /// The key, dotted.
+        key: String,
+        /// What is wrong, from the value's own parser.
+        reason: String,
+    },
+    /// A value is outside what the run can use.
+    #[error("{key} = {value}: expected {expected}")]
+    Invalid {
+        /// The key, dotted.
+        key: String,
+        /// The value found.
+        value: String,
+        /// What is valid.
+        expected: String,
+    },
+    /// `pipeline.layers` does not give every unit to exactly one stage.
+    #[error("pipeline.layers")]
+    Layers(#[source] LayerMapError),
+    /// The configuration could not be written as TOML.
+    #[error("cannot write the configuration as TOML")]
+    Write(#[source] toml::ser::Error),
+}
+
+impl ConfigError {
+    /// Adds the file the error is about.
+    pub(super) fn within(self, path: &Path) -> Self {
+        Self::In { path: path.into(), source: Box::new(self) }
+    }
+}
+
+/// `Ok` if `valid`, else the error that says so.
+pub(super) fn require(
+    valid: bool,
+    key: impl Display,
+    value: impl Display,
+    expected: impl Display,
+) -> Result<(), ConfigError> {
+    if valid {
+        return Ok(());
+    }
+    Err(ConfigError::Invalid {
+        key: key.to_string(),
+        value: value.to_string(),
+        expected: expected.to_string(),
+    })
+}
+
+/// Checks that `value` is at least 1.
+pub(super) fn require_positive(key: &str, value: usize) -> Result<(), ConfigError> {
+    require(value >= 1, key, value, "at least 1")
+}

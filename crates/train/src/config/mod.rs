@@ -1,0 +1,146 @@
+//! The configuration of a run: one TOML file, a type for each of its sections.
+//!
+//! Unknown keys are refused, values are checked, and every error names the key, the value and what was expected.
+//! Paths in the file are relative to the file's folder; [`Config::load`] makes them absolute.
+
+mod bandwidth;
+mod checkpoint;
+mod data;
+mod error;
+mod eval;
+mod keys;
+mod layer_map;
+mod metrics;
+mod model;
+mod optimizer;
+mod overrides;
+mod pipeline;
+mod run;
+mod stage;
+mod text;
+mod train;
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use bandwidth::{Bandwidth, BandwidthError};
+pub use checkpoint::CheckpointConfig;
+pub use data::{DataConfig, TokenizerSource};
+pub use error::ConfigError;
+pub use eval::EvalConfig;
+pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
+pub use metrics::MetricsConfig;
+pub use model::{Family, ModelConfig};
+pub use optimizer::{LearningRateSchedule, OptimizerConfig};
+pub use pipeline::{
+    BoundaryCodecs, BoundaryConfig, LayerPlan, NonFinitePolicy, PipelineConfig, PipelineSchedule,
+};
+pub use run::RunConfig;
+pub use stage::StageConfig;
+pub use train::TrainConfig;
+
+use error::require;
+
+/// Everything a run is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// `[run]`
+    pub run: RunConfig,
+    /// `[model]`
+    pub model: ModelConfig,
+    /// `[data]`
+    pub data: DataConfig,
+    /// `[train]`
+    pub train: TrainConfig,
+    /// `[optimizer]`
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// `[eval]`
+    #[serde(default)]
+    pub eval: EvalConfig,
+    /// `[pipeline]` and `[[pipeline.boundary]]`
+    #[serde(default)]
+    pub pipeline: PipelineConfig,
+    /// `[[stage]]`: where each stage runs, in order; empty when the driver starts them all on this machine.
+    #[serde(default, rename = "stage", skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageConfig>,
+    /// `[checkpoint]`
+    #[serde(default)]
+    pub checkpoint: CheckpointConfig,
+    /// `[metrics]`
+    #[serde(default)]
+    pub metrics: MetricsConfig,
+}
+
+impl Config {
+    /// Reads `path`, applies `overrides` (`section.key=value`, the value in TOML or else taken as a string), and
+    /// checks the result. Overridden paths are relative to the file's folder too.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not TOML; an override, key or value is not valid.
+    pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
+        let read = |source| ConfigError::Read { path: path.into(), source };
+        let text = fs::read_to_string(path).map_err(read)?;
+        let path = std::path::absolute(path).map_err(read)?;
+        let mut config = Self::parse(&text, overrides).map_err(|error| error.within(&path))?;
+        let folder = path.parent().unwrap_or(&path);
+        config.run.dir = folder.join(&config.run.dir);
+        config.data.resolve(folder);
+        Ok(config)
+    }
+
+    /// As [`Config::load`], from the text itself; paths stay as written.
+    ///
+    /// # Errors
+    /// The text is not TOML; an override, key or value is not valid.
+    pub fn parse(text: &str, overrides: &[String]) -> Result<Self, ConfigError> {
+        let mut table: toml::Table = text.parse().map_err(ConfigError::Syntax)?;
+        for text in overrides {
+            overrides::apply(&mut table, text)?;
+        }
+        keys::check::<Self>(&table)?;
+        let config: Self = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+            ConfigError::Value { key: error.path().to_string(), reason: error.inner().message().to_owned() }
+        })?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The configuration as TOML, defaults written out; [`Config::parse`] reads it back to an equal value.
+    ///
+    /// # Errors
+    /// A number does not fit TOML's 64-bit signed integers.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        toml::to_string(self).map_err(ConfigError::Write)
+    }
+
+    /// Checks the values, within and across sections. A parsed configuration has passed.
+    ///
+    /// # Errors
+    /// The first value that is not valid.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.model.validate()?;
+        self.train.validate()?;
+        require(
+            self.train.sequence <= self.model.context,
+            "train.sequence",
+            self.train.sequence,
+            format_args!("at most model.context = {}", self.model.context),
+        )?;
+        self.optimizer.validate()?;
+        self.eval.validate()?;
+        self.pipeline.validate(self.model.layers)?;
+        require(
+            self.stages.is_empty() || self.stages.len() == self.pipeline.stages,
+            "stage",
+            format_args!("{} entries", self.stages.len()),
+            format_args!("one [[stage]] for each of pipeline.stages = {}, or none", self.pipeline.stages),
+        )?;
+        self.stages.iter().enumerate().try_for_each(|(index, stage)| stage.validate(index))
+    }
+}
+
+#[cfg(test)]
+mod tests;

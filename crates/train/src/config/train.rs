@@ -1,0 +1,44 @@
+//! `[train]`
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{ConfigError, require, require_positive};
+
+/// How much is trained on, and in which pieces.
+///
+/// A step sees up to `sequence * micro_batch * micro_batches` tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainConfig {
+    /// Optimizer steps. Required.
+    pub steps: u64,
+    /// Tokens predicted in each sequence. Attention costs its square in time and memory. Default 256.
+    #[serde(default = "defaults::sequence")]
+    pub sequence: usize,
+    /// Sequences in a micro-batch, the unit that crosses a boundary. Activation memory grows with it. Default 8.
+    #[serde(default = "defaults::micro_batch")]
+    pub micro_batch: usize,
+    /// Micro-batches in a step, whose gradients are added up. More of them fill the pipeline better. Default 4.
+    #[serde(default = "defaults::micro_batches")]
+    pub micro_batches: usize,
+}
+
+mod defaults {
+    pub(super) fn sequence() -> usize {
+        256
+    }
+    pub(super) fn micro_batch() -> usize {
+        8
+    }
+    pub(super) fn micro_batches() -> usize {
+        4
+    }
+}
+
+impl TrainConfig {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        require(self.steps >= 1, "train.steps", self.steps, "at least 1")?;
+        require_positive("train.sequence", self.sequence)?;
+        require_positive("train.micro_batch", self.micro_batch)?;
+        require_positive("train.micro_batches", self.micro_batches)
+    }
+}
