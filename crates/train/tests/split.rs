@@ -1,7 +1,8 @@
 //! A model cut into parts computes the same bits as the whole, and no parameter is cut off from its gradient.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use thinwire_train::model::{Activation, Architecture, Family, Part, UnitId, token_losses};
+use thinwire_train::config::{Family, StageUnits, Unit};
+use thinwire_train::model::{Activation, Architecture, Part, token_losses};
 
 const SAMPLES: usize = 2;
 const TOKENS: usize = 24;
@@ -28,7 +29,8 @@ fn architectures() -> Vec<Architecture> {
 /// Loss and every gradient, the model cut in front of the given positions of its unit list.
 fn run(arch: &Architecture, cuts: &[usize]) -> (f32, Vec<(String, Vec<f32>)>) {
     let device = Device::flex();
-    let units = UnitId::all(arch.layers);
+    let whole = StageUnits { embed: true, blocks: 0..arch.layers, head: true };
+    let units: Vec<Unit> = whole.iter().collect();
     let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([units.len()]).collect();
     let parts: Vec<Part> = edges.windows(2).map(|e| Part::new(arch, &units[e[0]..e[1]], 7, &device)).collect();
     let id = |i: usize| (i * i * 31 % arch.vocab) as i64;

@@ -2,15 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The two kinds of block that are built from one description.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// Learned positions, LayerNorm, GELU, biases (Radford et al., 2019).
-    Gpt2,
-    /// RoPE, RMSNorm, grouped-query attention, SwiGLU, no biases (Touvron et al., 2023).
-    Llama,
-}
+use crate::config::{Family, ModelConfig};
 
 /// A decoder-only transformer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,57 +31,26 @@ pub struct Architecture {
     pub rope_theta: f64,
 }
 
-/// Why a description is not a model.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("model: {field} is {value}; {expected}")]
-pub struct ArchitectureError {
-    /// The field at fault.
-    pub field: &'static str,
-    /// Its value.
-    pub value: usize,
-    /// What it must be.
-    pub expected: String,
-}
-
 impl Architecture {
+    /// The model that a checked configuration describes, for a tokenizer of `vocab` ids.
+    pub fn new(config: &ModelConfig, vocab: usize) -> Self {
+        Self {
+            family: config.family,
+            layers: config.layers,
+            hidden: config.hidden,
+            heads: config.heads,
+            kv_heads: config.kv_heads(),
+            ffn: config.ffn(),
+            context: config.context,
+            vocab,
+            tied: config.tie_embeddings,
+            norm_eps: config.norm_eps,
+            rope_theta: config.rope_theta(),
+        }
+    }
+
     /// Channels of one head.
     pub fn head_dim(&self) -> usize {
         self.hidden / self.heads
-    }
-
-    /// Checks that the numbers fit together.
-    ///
-    /// # Errors
-    /// The first field that is zero or does not divide as it must.
-    pub fn check(&self) -> Result<(), ArchitectureError> {
-        let error = |field, value, expected: String| Err(ArchitectureError { field, value, expected });
-        for (field, value) in [
-            ("layers", self.layers),
-            ("hidden", self.hidden),
-            ("heads", self.heads),
-            ("kv_heads", self.kv_heads),
-            ("ffn", self.ffn),
-            ("context", self.context),
-            ("vocab", self.vocab),
-        ] {
-            if value == 0 {
-                return error(field, value, "must be at least 1".into());
-            }
-        }
-        if !self.hidden.is_multiple_of(self.heads) {
-            return error("heads", self.heads, format!("must divide hidden = {}", self.hidden));
-        }
-        if !self.heads.is_multiple_of(self.kv_heads) {
-            return error("kv_heads", self.kv_heads, format!("must divide heads = {}", self.heads));
-        }
-        match self.family {
-            Family::Gpt2 if self.kv_heads != self.heads => {
-                error("kv_heads", self.kv_heads, format!("GPT-2 has as many as heads = {}", self.heads))
-            }
-            Family::Llama if !self.head_dim().is_multiple_of(2) => {
-                error("hidden", self.hidden, "rotary positions need an even number of channels a head".into())
-            }
-            _ => Ok(()),
-        }
     }
 }

@@ -5,7 +5,8 @@ use burn::tensor::{Tensor, activation};
 use super::attention::{Heads, Rotary};
 use super::linear::Linear;
 use super::norm::Norm;
-use super::{Architecture, Family, Leaves, ParamSet};
+use crate::config::Family;
+use super::{Architecture, Leaves, ParamSet};
 
 /// Standard deviation of the starting weights (Radford et al., 2019).
 pub(crate) const INIT_STD: f32 = 0.02;

@@ -11,7 +11,7 @@ mod norm;
 mod params;
 mod unit;
 
-pub use architecture::{Architecture, ArchitectureError, Family};
+pub use architecture::Architecture;
 pub use head::token_losses;
 pub use params::{Init, Leaves, Matrix, ParamSet, Parameter, Vector};
-pub use unit::{Activation, Part, UnitId};
+pub use unit::{Activation, Part};

@@ -2,7 +2,8 @@
 
 use burn::tensor::Tensor;
 
-use super::{Family, Init, Leaves, ParamSet, Vector};
+use crate::config::Family;
+use super::{Init, Leaves, ParamSet, Vector};
 
 /// A norm with its learned weight (and bias, for LayerNorm).
 #[derive(Clone, Copy, Debug)]

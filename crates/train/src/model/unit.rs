@@ -1,6 +1,5 @@
 //! The units a stage can own, and the part of a model that a stage is.
 
-use std::fmt;
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor};
@@ -9,39 +8,11 @@ use super::attention::Rotary;
 use super::block::Block;
 use super::embedding::Embedding;
 use super::head::Head;
-use super::{Architecture, Family, Leaves, ParamSet};
-
-/// One unit of a model, in order: the embedding, each block, the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum UnitId {
-    /// Token embedding.
-    Embed,
-    /// Block of this index.
-    Block(usize),
-    /// Final norm and output matrix.
-    Head,
-}
-
-impl UnitId {
-    /// All units of a model of `layers` blocks, in order.
-    pub fn all(layers: usize) -> Vec<UnitId> {
-        let blocks = (0..layers).map(UnitId::Block);
-        std::iter::once(UnitId::Embed).chain(blocks).chain([UnitId::Head]).collect()
-    }
-}
-
-impl fmt::Display for UnitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UnitId::Embed => f.write_str("embed"),
-            UnitId::Block(index) => write!(f, "{index}"),
-            UnitId::Head => f.write_str("head"),
-        }
-    }
-}
+use super::{Architecture, Leaves, ParamSet};
+use crate::config::{Family, Unit};
 
 #[derive(Debug)]
-enum Unit {
+enum Built {
     Embed(Embedding),
     Block(Block),
     Head(Head),
@@ -62,8 +33,8 @@ pub enum Activation {
 #[derive(Debug)]
 pub struct Part {
     arch: Architecture,
-    ids: Vec<UnitId>,
-    units: Vec<Unit>,
+    ids: Vec<Unit>,
+    units: Vec<Built>,
     /// Positions in `params` of each unit's parameters.
     ranges: Vec<Range<usize>>,
     params: ParamSet,
@@ -71,16 +42,16 @@ pub struct Part {
 
 impl Part {
     /// Builds the units `ids` of `arch` on `device` (without autodiff), started from `seed`.
-    pub fn new(arch: &Architecture, ids: &[UnitId], seed: u64, device: &Device) -> Self {
+    pub fn new(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
         let mut params = ParamSet::new(device.clone(), seed);
         let mut units = Vec::with_capacity(ids.len());
         let mut ranges = Vec::with_capacity(ids.len());
         for id in ids {
             let start = params.len();
             units.push(match id {
-                UnitId::Embed => Unit::Embed(Embedding::new(&mut params, arch)),
-                UnitId::Block(index) => Unit::Block(Block::new(&mut params, arch, *index)),
-                UnitId::Head => Unit::Head(Head::new(&mut params, arch)),
+                Unit::Embed => Built::Embed(Embedding::new(&mut params, arch)),
+                Unit::Block(index) => Built::Block(Block::new(&mut params, arch, *index)),
+                Unit::Head => Built::Head(Head::new(&mut params, arch)),
             });
             ranges.push(start..params.len());
         }
@@ -88,7 +59,7 @@ impl Part {
     }
 
     /// The units and the positions of their parameters.
-    pub fn units(&self) -> impl Iterator<Item = (UnitId, Range<usize>)> {
+    pub fn units(&self) -> impl Iterator<Item = (Unit, Range<usize>)> {
         self.ids.iter().copied().zip(self.ranges.iter().cloned())
     }
 
@@ -109,12 +80,12 @@ impl Part {
 
     /// Whether the part starts with the embedding.
     pub fn has_embedding(&self) -> bool {
-        self.ids.first() == Some(&UnitId::Embed)
+        self.ids.first() == Some(&Unit::Embed)
     }
 
     /// Whether the part ends with the head.
     pub fn has_head(&self) -> bool {
-        self.ids.last() == Some(&UnitId::Head)
+        self.ids.last() == Some(&Unit::Head)
     }
 
     /// Positions of the two copies of a tied matrix, where this part has them: (embedding, head).
@@ -138,11 +109,11 @@ impl Part {
         };
         let rotary = (self.arch.family == Family::Llama).then(|| Rotary::new(&self.arch, tokens, &device));
         self.units.iter().fold(x, |x, unit| match (unit, x) {
-            (Unit::Embed(embedding), Activation::Ids(ids)) => Activation::Hidden(embedding.forward(leaves, ids)),
-            (Unit::Block(block), Activation::Hidden(h)) => {
+            (Built::Embed(embedding), Activation::Ids(ids)) => Activation::Hidden(embedding.forward(leaves, ids)),
+            (Built::Block(block), Activation::Hidden(h)) => {
                 Activation::Hidden(block.forward(leaves, h, rotary.as_ref()))
             }
-            (Unit::Head(head), Activation::Hidden(h)) => Activation::Logits(head.forward(leaves, h)),
+            (Built::Head(head), Activation::Hidden(h)) => Activation::Logits(head.forward(leaves, h)),
             (unit, x) => panic!("{unit:?} does not take {x:?}"),
         })
     }

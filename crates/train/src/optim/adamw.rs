@@ -3,20 +3,8 @@
 use burn::optim::{AdamWConfig, AdamWState, AdaptiveMomentumState, Optimizer};
 use burn::tensor::Tensor;
 
+use crate::config::OptimizerConfig;
 use crate::model::ParamSet;
-
-/// AdamW's constants.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hyper {
-    /// Decay of the first moment.
-    pub beta1: f32,
-    /// Decay of the second moment.
-    pub beta2: f32,
-    /// Added to the root of the second moment.
-    pub epsilon: f32,
-    /// Decoupled weight decay of matrices; norms and biases have none.
-    pub weight_decay: f32,
-}
 
 /// The optimizer of one stage.
 #[derive(Clone)]
@@ -39,16 +27,16 @@ pub struct Moments {
 
 impl AdamW {
     /// A fresh state for `parameters` parameters.
-    pub fn new(hyper: Hyper, parameters: usize) -> Self {
+    pub fn new(config: &OptimizerConfig, parameters: usize) -> Self {
         let build = |weight_decay| {
             AdamWConfig::new()
-                .with_beta_1(hyper.beta1)
-                .with_beta_2(hyper.beta2)
-                .with_epsilon(hyper.epsilon)
+                .with_beta_1(config.beta1 as f32)
+                .with_beta_2(config.beta2 as f32)
+                .with_epsilon(config.epsilon as f32)
                 .with_weight_decay(weight_decay)
                 .build()
         };
-        Self { decaying: build(hyper.weight_decay), plain: build(0.0), states: vec![None; parameters] }
+        Self { decaying: build(config.weight_decay as f32), plain: build(0.0), states: vec![None; parameters] }
     }
 
     /// Updates every parameter that has a gradient. `gradients` are in the order of `params` and already clipped.

@@ -4,6 +4,6 @@ mod adamw;
 mod clip;
 mod rate;
 
-pub use adamw::{AdamW, Hyper, Moments};
+pub use adamw::{AdamW, Moments};
 pub use clip::{clip_factor, square_norm};
-pub use rate::{Decay, RateSchedule};
+pub use rate::RateSchedule;

@@ -1,19 +1,6 @@
 //! Learning-rate schedules: pure functions of the step.
 
-use serde::{Deserialize, Serialize};
-
-/// How the rate falls after the warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Decay {
-    /// It does not.
-    Constant,
-    /// In a straight line.
-    Linear,
-    /// Along half a cosine.
-    #[default]
-    Cosine,
-}
+use crate::config::{LearningRateSchedule, OptimizerConfig};
 
 /// Linear warm-up, then a decay to `final_ratio * peak` at the last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,10 +14,21 @@ pub struct RateSchedule {
     /// The last rate as a share of `peak`.
     pub final_ratio: f64,
     /// The shape of the fall.
-    pub decay: Decay,
+    pub decay: LearningRateSchedule,
 }
 
 impl RateSchedule {
+    /// The schedule of a run of `steps` steps.
+    pub fn new(config: &OptimizerConfig, steps: u64) -> Self {
+        Self {
+            peak: config.learning_rate,
+            warmup: config.warmup_steps,
+            steps,
+            final_ratio: config.final_ratio,
+            decay: config.schedule,
+        }
+    }
+
     /// The rate of step `step`, counted from 0.
     pub fn at(&self, step: u64) -> f64 {
         if step < self.warmup {
@@ -39,9 +37,9 @@ impl RateSchedule {
         let span = self.steps.saturating_sub(self.warmup).saturating_sub(1).max(1);
         let progress = ((step - self.warmup) as f64 / span as f64).min(1.0);
         let height = match self.decay {
-            Decay::Constant => return self.peak,
-            Decay::Linear => 1.0 - progress,
-            Decay::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()),
+            LearningRateSchedule::Constant => return self.peak,
+            LearningRateSchedule::Linear => 1.0 - progress,
+            LearningRateSchedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()),
         };
         self.peak * (self.final_ratio + (1.0 - self.final_ratio) * height)
     }
@@ -53,7 +51,7 @@ mod tests {
 
     #[test]
     fn each_shape_hits_its_ends() {
-        for decay in [Decay::Linear, Decay::Cosine] {
+        for decay in [LearningRateSchedule::Linear, LearningRateSchedule::Cosine] {
             let schedule = RateSchedule { peak: 2.0, warmup: 4, steps: 11, final_ratio: 0.1, decay };
             assert_eq!(schedule.at(0), 0.5);
             assert_eq!(schedule.at(3), 2.0);
@@ -66,7 +64,7 @@ mod tests {
 
     #[test]
     fn constant_stays_and_no_warmup_is_fine() {
-        let schedule = RateSchedule { peak: 2.0, warmup: 0, steps: 1, final_ratio: 0.0, decay: Decay::Constant };
+        let schedule = RateSchedule { peak: 2.0, warmup: 0, steps: 1, final_ratio: 0.0, decay: LearningRateSchedule::Constant };
         assert_eq!(schedule.at(0), 2.0);
         assert_eq!(schedule.at(5), 2.0);
     }
