@@ -1,1 +1,28 @@
-//! codec
+#![doc = include_str!("../README.md")]
+
+mod codec;
+mod dtype;
+mod element;
+mod error;
+mod fixed;
+mod kernel;
+mod message;
+mod raw;
+mod scale;
+mod shape;
+mod spec;
+mod stats;
+mod tah;
+mod tensor;
+
+pub use codec::{Codec, CodecId, PackedSize};
+pub use dtype::DType;
+pub use error::{CodecError, DecodeError, EncodeError, SpecError};
+pub use fixed::FixedSettings;
+pub use message::{FORMAT_VERSION, HEADER_LEN};
+pub use raw::RawSettings;
+pub use shape::Shape;
+pub use spec::CodecSpec;
+pub use stats::ErrorStats;
+pub use tah::{Allocation, TahSettings};
+pub use tensor::{TensorView, TensorViewMut, Values, ValuesMut};

@@ -1,0 +1,114 @@
+use std::fmt::{self, Debug};
+
+use crate::{
+    CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, Shape, TensorView, TensorViewMut,
+};
+
+/// Bytes of a message, known from shape and settings alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackedSize {
+    /// Every message of this shape has this many bytes.
+    Exact(usize),
+    /// The length depends on the data and is at most this.
+    AtMost(usize),
+}
+
+impl PackedSize {
+    /// The buffer length that holds any message of the shape, in bytes.
+    pub const fn bound(self) -> usize {
+        match self {
+            Self::Exact(bytes) | Self::AtMost(bytes) => bytes,
+        }
+    }
+}
+
+/// A tensor in, bytes out, and back.
+///
+/// Both directions need `&mut self` because a codec value owns its scratch memory: once the largest message has
+/// passed, nothing is allocated. Give each thread its own.
+pub trait Codec: Debug + Send {
+    /// The settings. Their text, [`CodecSpec`]'s `Display`, builds the same codec again.
+    fn spec(&self) -> CodecSpec;
+
+    /// Bytes of a message for a tensor of this shape and number format.
+    ///
+    /// # Errors
+    /// [`CodecError::TooLarge`] if the message cannot be counted.
+    fn packed_size(&self, shape: Shape, dtype: DType) -> Result<PackedSize, CodecError>;
+
+    /// Writes `x` as one message to the front of `out` and returns its length in bytes.
+    ///
+    /// The same tensor gives the same bytes, on every machine.
+    ///
+    /// # Errors
+    /// [`EncodeError::NonFinite`] with the first bad index, [`EncodeError::BufferTooSmall`],
+    /// [`EncodeError::Shape`]. `out` is untouched then.
+    fn encode(&mut self, x: TensorView<'_>, out: &mut [u8]) -> Result<usize, EncodeError>;
+
+    /// Reads one message, exactly `bytes`, into `out`, whose number format may differ from the sender's.
+    ///
+    /// Decoded values are always finite. A value that rounds beyond the largest finite one of `out`'s format
+    /// becomes that largest one.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; `out` then holds unspecified finite or old values.
+    fn decode(&mut self, bytes: &[u8], out: TensorViewMut<'_>) -> Result<(), DecodeError>;
+
+    /// Decodes a message of `x` and compares, without changing anything the caller holds.
+    ///
+    /// # Errors
+    /// As [`Codec::decode`].
+    fn measure(&mut self, x: TensorView<'_>, bytes: &[u8]) -> Result<ErrorStats, DecodeError>;
+}
+
+/// The codec byte of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum CodecId {
+    /// [`RawSettings`](crate::RawSettings) with 32-bit values on the wire.
+    RawF32 = 1,
+    /// [`RawSettings`](crate::RawSettings) with half-precision values on the wire.
+    RawF16 = 2,
+    /// [`RawSettings`](crate::RawSettings) with bfloat16 values on the wire.
+    RawBF16 = 3,
+    /// [`FixedSettings`](crate::FixedSettings).
+    Fixed = 16,
+    /// [`TahSettings`](crate::TahSettings).
+    Tah = 32,
+}
+
+impl CodecId {
+    const ALL: [Self; 5] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah];
+
+    /// The codec's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RawF32 => "raw f32",
+            Self::RawF16 => "raw f16",
+            Self::RawBF16 => "raw bf16",
+            Self::Fixed => "fixed",
+            Self::Tah => "tah",
+        }
+    }
+}
+
+impl fmt::Display for CodecId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<CodecId> for u8 {
+    fn from(id: CodecId) -> Self {
+        id as Self
+    }
+}
+
+impl TryFrom<u8> for CodecId {
+    /// The byte, which names no codec of this build.
+    type Error = u8;
+
+    fn try_from(byte: u8) -> Result<Self, u8> {
+        Self::ALL.into_iter().find(|&id| id as u8 == byte).ok_or(byte)
+    }
+}

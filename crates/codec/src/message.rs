@@ -1,0 +1,204 @@
+use std::mem;
+
+use half::{bf16, f16};
+
+use crate::element::Element;
+use crate::scale::MessageScale;
+use crate::{
+    Codec, CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, PackedSize, Shape, TensorView,
+    TensorViewMut, Values, ValuesMut,
+};
+
+/// The version byte of every message, the `version` of `docs/format.md`.
+pub const FORMAT_VERSION: u8 = 1;
+
+/// Bytes in front of the payload: version, codec id, `k` as little-endian `i16`.
+pub const HEADER_LEN: usize = 4;
+
+/// What is particular to one codec with messages of fixed length; [`Message`] makes it a [`Codec`].
+pub(crate) trait Payload: std::fmt::Debug + Send {
+    /// Where things are in the payload of one shape.
+    type Layout;
+
+    fn spec(&self) -> CodecSpec;
+
+    /// The layout for a shape, every count in it checked against overflow.
+    fn layout(&self, shape: Shape) -> Result<Self::Layout, CodecError>;
+
+    /// Bytes of the payload.
+    fn len(layout: &Self::Layout) -> usize;
+
+    /// The scale for a tensor of this format and largest magnitude.
+    fn scale(&self, _dtype: DType, max_abs: f32) -> MessageScale {
+        MessageScale::of(max_abs)
+    }
+
+    /// Whether a receiver may find this scale. Called after its range was checked.
+    fn check_scale(&self, _scale: MessageScale) -> Result<(), DecodeError> {
+        Ok(())
+    }
+
+    /// Writes the payload, all of `out`. The tensor is not empty and finite.
+    fn encode<E: Element>(&mut self, layout: &Self::Layout, x: &[E], scale: MessageScale, out: &mut [u8]);
+
+    /// Reads a payload of the right length. The tensor is not empty.
+    fn decode<E: Element>(
+        &mut self,
+        layout: &Self::Layout,
+        payload: &[u8],
+        scale: MessageScale,
+        out: &mut [E],
+    ) -> Result<(), DecodeError>;
+}
+
+/// A codec: the steps all of them share around a [`Payload`].
+#[derive(Debug)]
+pub(crate) struct Message<P> {
+    payload: P,
+    measured: Measured,
+}
+
+impl<P: Payload> Message<P> {
+    pub(crate) fn new(payload: P) -> Self {
+        Self { payload, measured: Measured::default() }
+    }
+
+    /// The payload's layout and the bytes of the whole message.
+    fn layout(&self, shape: Shape) -> Result<(P::Layout, usize), CodecError> {
+        shape.elements()?;
+        let layout = self.payload.layout(shape)?;
+        let bytes = P::len(&layout).checked_add(HEADER_LEN).ok_or(CodecError::TooLarge { shape })?;
+        Ok((layout, bytes))
+    }
+
+    fn encode_values<E: Element>(
+        &mut self,
+        shape: Shape,
+        x: &[E],
+        out: &mut [u8],
+    ) -> Result<usize, EncodeError> {
+        let (layout, needed) = self.layout(shape)?;
+        let got = out.len();
+        let out = out.get_mut(..needed).ok_or(EncodeError::BufferTooSmall { needed, got })?;
+        let max_abs = E::max_abs(x);
+        if !max_abs.is_finite() {
+            return Err(first_non_finite(x));
+        }
+        let scale = self.payload.scale(E::DTYPE, max_abs);
+        let (header, payload) = out.split_at_mut(HEADER_LEN);
+        header[0] = FORMAT_VERSION;
+        header[1] = self.payload.spec().id().into();
+        header[2..].copy_from_slice(&scale.exponent().to_le_bytes());
+        if !x.is_empty() {
+            self.payload.encode(&layout, x, scale, payload);
+        }
+        Ok(needed)
+    }
+
+    fn decode_values<E: Element>(
+        &mut self,
+        shape: Shape,
+        bytes: &[u8],
+        out: &mut [E],
+    ) -> Result<(), DecodeError> {
+        let (layout, expected) = self.layout(shape)?;
+        let (scale, payload) = self.open(bytes, expected)?;
+        let exponent = scale.magnitude_exponent();
+        if exponent >= E::DTYPE.overflow_exponent() {
+            return Err(DecodeError::Range { exponent, dtype: E::DTYPE });
+        }
+        if out.is_empty() { Ok(()) } else { self.payload.decode(&layout, payload, scale, out) }
+    }
+
+    /// Checks header and length.
+    fn open<'a>(&self, bytes: &'a [u8], expected: usize) -> Result<(MessageScale, &'a [u8]), DecodeError> {
+        let wrong_length = DecodeError::Length { expected, got: bytes.len() };
+        let Some((&[version, codec, low, high], payload)) = bytes.split_first_chunk::<HEADER_LEN>() else {
+            return Err(wrong_length);
+        };
+        if version != FORMAT_VERSION {
+            return Err(DecodeError::Version { expected: FORMAT_VERSION, got: version });
+        }
+        let id = self.payload.spec().id();
+        if codec != u8::from(id) {
+            return Err(DecodeError::Codec { expected: id, got: codec });
+        }
+        if bytes.len() != expected {
+            return Err(wrong_length);
+        }
+        let scale = MessageScale::from_wire(i16::from_le_bytes([low, high]))?;
+        self.payload.check_scale(scale)?;
+        Ok((scale, payload))
+    }
+
+    fn measure_values<E: Element>(
+        &mut self,
+        shape: Shape,
+        x: &[E],
+        bytes: &[u8],
+        decoded: &mut Vec<E>,
+    ) -> Result<ErrorStats, DecodeError> {
+        decoded.clear();
+        decoded.resize(x.len(), E::default());
+        self.decode_values(shape, bytes, decoded)?;
+        Ok(ErrorStats::of(x.iter().zip(decoded).map(|(x, decoded)| (x.to_f32(), decoded.to_f32()))))
+    }
+}
+
+impl<P: Payload> Codec for Message<P> {
+    fn spec(&self) -> CodecSpec {
+        self.payload.spec()
+    }
+
+    fn packed_size(&self, shape: Shape, _dtype: DType) -> Result<PackedSize, CodecError> {
+        self.layout(shape).map(|(_, bytes)| PackedSize::Exact(bytes))
+    }
+
+    fn encode(&mut self, x: TensorView<'_>, out: &mut [u8]) -> Result<usize, EncodeError> {
+        let shape = x.shape();
+        match x.values() {
+            Values::F32(x) => self.encode_values(shape, x, out),
+            Values::F16(x) => self.encode_values(shape, x, out),
+            Values::BF16(x) => self.encode_values(shape, x, out),
+        }
+    }
+
+    fn decode(&mut self, bytes: &[u8], out: TensorViewMut<'_>) -> Result<(), DecodeError> {
+        let shape = out.shape();
+        match out.into_values() {
+            ValuesMut::F32(out) => self.decode_values(shape, bytes, out),
+            ValuesMut::F16(out) => self.decode_values(shape, bytes, out),
+            ValuesMut::BF16(out) => self.decode_values(shape, bytes, out),
+        }
+    }
+
+    fn measure(&mut self, x: TensorView<'_>, bytes: &[u8]) -> Result<ErrorStats, DecodeError> {
+        let shape = x.shape();
+        let mut measured = mem::take(&mut self.measured);
+        let stats = match x.values() {
+            Values::F32(x) => self.measure_values(shape, x, bytes, &mut measured.f32),
+            Values::F16(x) => self.measure_values(shape, x, bytes, &mut measured.f16),
+            Values::BF16(x) => self.measure_values(shape, x, bytes, &mut measured.bf16),
+        };
+        self.measured = measured;
+        stats
+    }
+}
+
+/// Scratch of [`Codec::measure`]: the decoded tensor, in the format of the original.
+#[derive(Debug, Default)]
+struct Measured {
+    f32: Vec<f32>,
+    f16: Vec<f16>,
+    bf16: Vec<bf16>,
+}
+
+fn first_non_finite<E: Element>(x: &[E]) -> EncodeError {
+    let (index, value) = x
+        .iter()
+        .map(|value| value.to_f32())
+        .enumerate()
+        .find(|(_, value)| !value.is_finite())
+        .expect("the maximum was not finite");
+    EncodeError::NonFinite { index, value }
+}

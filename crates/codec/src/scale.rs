@@ -1,0 +1,117 @@
+use crate::DecodeError;
+
+/// The power of two that brings a tensor's largest magnitude into `[256, 512)`.
+///
+/// Then 16-bit parameters neither overflow nor vanish, whatever the tensor's own range. The paper's gradient
+/// scaling (TAH-Quant, eq. 24) is the same idea with a constant tuned by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessageScale {
+    /// `k`: the codec works on `x * 2^-k`.
+    exponent: i16,
+}
+
+impl MessageScale {
+    /// The exponents a nonzero finite `f32` leads to: `floor(log2 m)` is in `-149..=127`.
+    const MIN: i16 = -149 - Self::HEADROOM;
+    const MAX: i16 = 127 - Self::HEADROOM;
+    const HEADROOM: i16 = 8;
+
+    /// No scaling.
+    pub(crate) const ONE: Self = Self { exponent: 0 };
+
+    /// `k = floor(log2 max_abs) - 8`, or 0 if `max_abs` is 0. `max_abs` is finite and not negative.
+    pub(crate) fn of(max_abs: f32) -> Self {
+        let bits = max_abs.to_bits();
+        let floor_log2 = match (bits >> 23, bits & 0x007f_ffff) {
+            (0, 0) => return Self::ONE,
+            (0, subnormal) => subnormal.ilog2() as i16 - 149,
+            (exponent, _) => exponent as i16 - 127,
+        };
+        Self { exponent: floor_log2 - Self::HEADROOM }
+    }
+
+    /// The scale of a received message.
+    pub(crate) fn from_wire(exponent: i16) -> Result<Self, DecodeError> {
+        if (Self::MIN..=Self::MAX).contains(&exponent) {
+            Ok(Self { exponent })
+        } else {
+            Err(DecodeError::Scale { got: exponent, min: Self::MIN, max: Self::MAX })
+        }
+    }
+
+    /// `k`.
+    pub(crate) const fn exponent(self) -> i16 {
+        self.exponent
+    }
+
+    /// An exponent that bounds the largest magnitude from below: `m >= 2^(k + 8)`.
+    pub(crate) fn magnitude_exponent(self) -> i32 {
+        i32::from(self.exponent + Self::HEADROOM)
+    }
+
+    /// Multiplies by `2^-k`.
+    pub(crate) fn apply(self, values: &mut [f32]) {
+        multiply(values, factors(-self.exponent));
+    }
+
+    /// Multiplies by `2^k`; what would overflow becomes the largest finite value.
+    pub(crate) fn undo(self, values: &mut [f32]) {
+        multiply(values, factors(self.exponent));
+        for value in values {
+            *value = value.clamp(f32::MIN, f32::MAX);
+        }
+    }
+}
+
+/// `2^e` as a product of two `f32`, since `e` reaches 157 either way: `2^floor(e/2)`, then the rest.
+fn factors(e: i16) -> [f32; 2] {
+    let first = e >> 1;
+    [first, e - first].map(|half| f32::from_bits(((half + 127) as u32) << 23))
+}
+
+fn multiply(values: &mut [f32], [first, second]: [f32; 2]) {
+    for value in values {
+        *value = *value * first * second;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponent_is_floor_log2_minus_8() {
+        for e in -149..=127_i32 {
+            let power = 2_f64.powi(e) as f32;
+            assert_eq!(i32::from(MessageScale::of(power).exponent), e - 8, "2^{e}");
+            if e > -149 {
+                let below = f32::from_bits(power.to_bits() - 1);
+                assert_eq!(i32::from(MessageScale::of(below).exponent), e - 9, "just below 2^{e}");
+            }
+        }
+        assert_eq!(MessageScale::of(0.0), MessageScale::ONE);
+        assert_eq!(MessageScale::of(f32::MAX).exponent, MessageScale::MAX);
+        assert_eq!(MessageScale::of(f32::from_bits(1)).exponent, MessageScale::MIN);
+    }
+
+    #[test]
+    fn scaling_is_exact_for_every_exponent() {
+        for e in -149..=127_i32 {
+            let m = 2_f64.powi(e) as f32;
+            let mut values = [m, -m, 0.0];
+            let scale = MessageScale::of(m);
+            scale.apply(&mut values);
+            assert_eq!(values, [256.0, -256.0, 0.0], "2^{e}");
+            scale.undo(&mut values);
+            assert_eq!(values, [m, -m, 0.0], "2^{e}");
+        }
+    }
+
+    #[test]
+    fn foreign_exponents_are_refused() {
+        assert!(MessageScale::from_wire(MessageScale::MIN).is_ok());
+        assert!(MessageScale::from_wire(MessageScale::MAX).is_ok());
+        assert!(MessageScale::from_wire(MessageScale::MIN - 1).is_err());
+        assert!(MessageScale::from_wire(MessageScale::MAX + 1).is_err());
+    }
+}

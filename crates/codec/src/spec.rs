@@ -1,0 +1,115 @@
+use std::fmt;
+use std::str::FromStr;
+
+use crate::fixed::{Fixed, FixedSettings};
+use crate::message::Message;
+use crate::raw::{Raw, RawSettings};
+use crate::tah::{Tah, TahSettings};
+use crate::{Codec, CodecId, DType, SpecError};
+
+mod fields;
+#[cfg(feature = "serde")]
+mod serde;
+
+pub(crate) use fields::Fields;
+
+/// A codec and its settings, as text: `tah`, `tah:g=32,a=c,p=0.5,hi=4,lo=3,tau=inf`, `fixed:bits=6,group=64`,
+/// `raw:dtype=bf16`, `bf16`.
+///
+/// Settings left out keep their defaults. `Display` writes all of them and round-trips through `FromStr`.
+///
+/// ```
+/// use thinwire_codec::CodecSpec;
+///
+/// let spec: CodecSpec = "tah:g=32".parse()?;
+/// assert_eq!(spec.to_string(), "tah:g=32,a=32,p=0.8,hi=4,lo=3,tau=2");
+/// let mistyped = "tah:taw=3".parse::<CodecSpec>().unwrap_err();
+/// assert!(mistyped.to_string().contains("did you mean `tau`"));
+/// # Ok::<(), thinwire_codec::SpecError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CodecSpec {
+    /// Uncompressed values.
+    Raw(RawSettings),
+    /// Symmetric fixed point.
+    Fixed(FixedSettings),
+    /// TAH-Quant.
+    Tah(TahSettings),
+}
+
+impl CodecSpec {
+    const NAMES: [&'static str; 6] = ["tah", "fixed", "raw", "f32", "f16", "bf16"];
+
+    /// The byte that names the codec in messages and frames.
+    pub const fn id(&self) -> CodecId {
+        match self {
+            Self::Raw(RawSettings { dtype: DType::F32 }) => CodecId::RawF32,
+            Self::Raw(RawSettings { dtype: DType::F16 }) => CodecId::RawF16,
+            Self::Raw(RawSettings { dtype: DType::BF16 }) => CodecId::RawBF16,
+            Self::Fixed(_) => CodecId::Fixed,
+            Self::Tah(_) => CodecId::Tah,
+        }
+    }
+
+    /// The codec itself, with scratch of its own.
+    ///
+    /// # Errors
+    /// [`SpecError::Value`] if a setting is out of its range. A spec that was parsed is in range.
+    pub fn build(&self) -> Result<Box<dyn Codec>, SpecError> {
+        self.check()?;
+        Ok(match *self {
+            Self::Raw(settings) => Box::new(Message::new(Raw(settings))),
+            Self::Fixed(settings) => Box::new(Message::new(Fixed::new(settings))),
+            Self::Tah(settings) => Box::new(Message::new(Tah::new(settings))),
+        })
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        match self {
+            Self::Raw(_) => Ok(()),
+            Self::Fixed(settings) => settings.check(),
+            Self::Tah(settings) => settings.check(),
+        }
+    }
+}
+
+impl fmt::Display for CodecSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Raw(settings) => settings.fmt(f),
+            Self::Fixed(settings) => settings.fmt(f),
+            Self::Tah(settings) => settings.fmt(f),
+        }
+    }
+}
+
+impl FromStr for CodecSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (name, settings) = match text.split_once(':') {
+            Some((name, settings)) => (name, Some(settings)),
+            None => (text, None),
+        };
+        let spec = match name {
+            "tah" => {
+                Self::Tah(TahSettings::from_fields(&Fields::parse("tah", TahSettings::KEYS, settings)?)?)
+            }
+            "fixed" => Self::Fixed(FixedSettings::from_fields(&Fields::parse(
+                "fixed",
+                FixedSettings::KEYS,
+                settings,
+            )?)?),
+            "raw" => {
+                Self::Raw(RawSettings::from_fields(&Fields::parse("raw", RawSettings::KEYS, settings)?)?)
+            }
+            "f32" | "f16" | "bf16" if settings.is_some() => {
+                return Err(SpecError::NoSettings { codec: name.to_owned() });
+            }
+            "f32" | "f16" | "bf16" => Self::Raw(RawSettings { dtype: name.parse()? }),
+            _ => return Err(SpecError::unknown("codec", name, &Self::NAMES)),
+        };
+        spec.check()?;
+        Ok(spec)
+    }
+}

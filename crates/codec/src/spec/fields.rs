@@ -1,0 +1,44 @@
+use std::str::FromStr;
+
+use crate::SpecError;
+
+/// The `key=value` pairs of a spec, each key known and given once.
+pub(crate) struct Fields<'a> {
+    pairs: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Fields<'a> {
+    /// Splits `text`, what follows the colon; `None` if there was no colon.
+    pub(crate) fn parse(codec: &str, known: &[&str], text: Option<&'a str>) -> Result<Self, SpecError> {
+        let mut pairs = Vec::new();
+        for pair in text.into_iter().flat_map(|text| text.split(',')) {
+            let Some((key, value)) = pair.split_once('=') else {
+                return Err(SpecError::Syntax { text: pair.to_owned() });
+            };
+            if !known.contains(&key) {
+                return Err(SpecError::unknown(format!("setting of {codec}"), key, known));
+            }
+            if pairs.iter().any(|&(earlier, _)| earlier == key) {
+                return Err(SpecError::Duplicate { key: key.to_owned() });
+            }
+            pairs.push((key, value));
+        }
+        Ok(Self { pairs })
+    }
+
+    /// The value given for `key`.
+    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+        self.pairs.iter().find(|&&(given, _)| given == key).map(|&(_, value)| value)
+    }
+
+    /// The value given for `key` as a number, or `default`. `range` says what is allowed, for the error.
+    pub(crate) fn number<T: FromStr>(
+        &self,
+        key: &'static str,
+        default: T,
+        range: &str,
+    ) -> Result<T, SpecError> {
+        self.text(key)
+            .map_or(Ok(default), |text| text.parse().map_err(|_| SpecError::value(key, text, range)))
+    }
+}
