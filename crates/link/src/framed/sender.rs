@@ -1,0 +1,81 @@
+//! The sending half.
+
+use std::{io::IoSlice, sync::Arc};
+
+use crate::{
+    counters::Counters,
+    deadline::Patience,
+    error::{FrameName, LinkError},
+    frame::{FrameHeader, HEADER_LEN},
+    kind::FrameKind,
+    link::FrameSender,
+    peer::Peer,
+    transport::{Fault, Sink},
+};
+
+use super::Transfer;
+
+/// Frames into a sink.
+pub(crate) struct FramedSender<S> {
+    sink: S,
+    peer: Peer,
+    counters: Arc<Counters>,
+    patience: Patience,
+    /// False once a frame stopped half-way: what follows it would not be understood.
+    usable: bool,
+}
+
+impl<S: Sink> FramedSender<S> {
+    pub(crate) fn new(sink: S, peer: Peer, counters: Arc<Counters>, patience: Patience) -> Self {
+        Self { sink, peer, counters, patience, usable: true }
+    }
+
+    pub(crate) fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    fn check_usable(&self, frame: FrameName) -> Result<(), LinkError> {
+        if self.usable { Ok(()) } else { Err(LinkError::Unusable { peer: self.peer.clone(), frame }) }
+    }
+
+    fn failed(&mut self, transfer: &Transfer, fault: Fault) -> LinkError {
+        self.usable = false;
+        transfer.failed(&self.peer, fault, |peer, transfer, waited| LinkError::StoppedReading {
+            peer,
+            frame: transfer.frame,
+            waited,
+            progress: transfer.progress,
+        })
+    }
+}
+
+impl<S: Sink> FrameSender for FramedSender<S> {
+    fn send(&mut self, header: &FrameHeader, payload: &[u8]) -> Result<(), LinkError> {
+        let frame = header.name();
+        self.check_usable(frame)?;
+        let head = header.encode(payload).map_err(|source| LinkError::Frame {
+            peer: self.peer.clone(),
+            frame,
+            source,
+        })?;
+        let mut transfer = Transfer::start(frame, Some((HEADER_LEN + payload.len()) as u64));
+        let parts = &mut [IoSlice::new(&head), IoSlice::new(payload)][..];
+        let mut parts = if payload.is_empty() { &mut parts[..1] } else { parts };
+        while !parts.is_empty() {
+            let sent =
+                self.sink.write(parts, self.patience).map_err(|fault| self.failed(&transfer, fault))?;
+            transfer.progress.done += sent as u64;
+            IoSlice::advance_slices(&mut parts, sent);
+        }
+        self.counters.sent.count_frame(header.kind, header.payload_len);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), LinkError> {
+        let goodbye = FrameName { kind: FrameKind::Control, step: 0, micro_batch: 0 };
+        self.check_usable(goodbye)?;
+        self.usable = false;
+        let transfer = Transfer::start(goodbye, None);
+        self.sink.close(self.patience).map_err(|fault| self.failed(&transfer, fault))
+    }
+}

@@ -1,0 +1,100 @@
+//! What a frame is for.
+
+use std::fmt;
+
+/// What a frame carries. The discriminant is the byte on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// The first frame in each direction: who speaks, and the terms both ends must share.
+    Hello = 0,
+    /// A boundary activation of a training micro-batch: a codec message.
+    Forward = 1,
+    /// The gradient of a boundary activation: a codec message.
+    Backward = 2,
+    /// A boundary activation of an evaluation batch: a codec message.
+    EvalForward = 3,
+    /// In place of a [`Forward`](Self::Forward) frame: the micro-batch is lost. No payload.
+    PoisonedForward = 4,
+    /// In place of a [`Backward`](Self::Backward) frame: the micro-batch is lost. No payload.
+    PoisonedBackward = 5,
+    /// An exchange at the end of a step, or any other bytes that are not a tensor.
+    Control = 6,
+    /// The sender gives up: the payload is the reason, UTF-8.
+    Abort = 7,
+}
+
+/// The two classes that frames are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameClass {
+    /// Frames that carry codec messages.
+    Data,
+    /// All others.
+    Control,
+}
+
+impl FrameKind {
+    /// Every kind, in the order of its wire byte.
+    pub const ALL: [Self; 8] = [
+        Self::Hello,
+        Self::Forward,
+        Self::Backward,
+        Self::EvalForward,
+        Self::PoisonedForward,
+        Self::PoisonedBackward,
+        Self::Control,
+        Self::Abort,
+    ];
+
+    /// The kind with this wire byte.
+    pub fn from_wire(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+
+    /// The byte on the wire.
+    pub fn to_wire(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether the payload is a codec message.
+    pub fn class(self) -> FrameClass {
+        match self {
+            Self::Forward | Self::Backward | Self::EvalForward => FrameClass::Data,
+            _ => FrameClass::Control,
+        }
+    }
+
+    /// Whether the frame stands for a lost micro-batch, and so has no payload.
+    pub fn is_poisoned(self) -> bool {
+        matches!(self, Self::PoisonedForward | Self::PoisonedBackward)
+    }
+}
+
+impl fmt::Display for FrameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Hello => "hello",
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::EvalForward => "eval-forward",
+            Self::PoisonedForward => "poisoned-forward",
+            Self::PoisonedBackward => "poisoned-backward",
+            Self::Control => "control",
+            Self::Abort => "abort",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_bytes_are_the_positions() {
+        for (position, kind) in FrameKind::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(kind.to_wire()), position);
+            assert_eq!(FrameKind::from_wire(kind.to_wire()), Some(kind));
+        }
+        assert_eq!(FrameKind::from_wire(8), None);
+    }
+}

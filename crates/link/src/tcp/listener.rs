@@ -1,0 +1,181 @@
+//! The side that listens.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::mpsc,
+    thread::{self, Scope},
+    time::Duration,
+};
+
+use crate::{
+    deadline::Countdown,
+    error::LinkError,
+    key::{PublicKey, SecretKey},
+    link::{Link, LinkConfig},
+    tls,
+};
+
+use super::establish::{Keys, establish};
+
+/// How often a waiting listener looks for new connections.
+const POLL: Duration = Duration::from_millis(5);
+
+/// How many connections may be in their handshake at once. Those beyond it wait in the system's queue, for a
+/// handshake's deadline at most.
+const AT_ONCE: usize = 16;
+
+/// A bound TCP port.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on `address` (`host:port`; port 0 takes a free one).
+    ///
+    /// # Errors
+    /// [`LinkError::Bind`], as when the port is in use.
+    pub fn bind(address: &str) -> Result<Self, LinkError> {
+        let refused = |source| LinkError::Bind { address: address.to_owned(), source };
+        let listener = TcpListener::bind(address).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for the stage that holds the `pinned` key.
+    ///
+    /// Connections of others, and those that say nothing, are refused while it goes on listening; several are in
+    /// their handshake at once, so that a silent one does not keep the right one out.
+    ///
+    /// # Errors
+    /// [`LinkError::Disagreement`], [`LinkError::Hello`] and [`LinkError::Frame`] (another protocol version) for
+    /// the right peer with other terms; [`LinkError::NobodyCame`] at the connect deadline, with the reason of the
+    /// last refusal.
+    pub fn accept(
+        &self,
+        identity: &SecretKey,
+        pinned: &PublicKey,
+        config: &LinkConfig,
+    ) -> Result<Link, LinkError> {
+        let keys = Keys { identity, pinned };
+        thread::scope(|scope| {
+            let mut candidates = Candidates::new(keys, config);
+            let outcome = self.choose(scope, &mut candidates);
+            // The threads of those left over end with their sockets.
+            candidates.dismiss();
+            outcome
+        })
+    }
+
+    fn choose<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        candidates: &mut Candidates<'env>,
+    ) -> Result<Link, LinkError> {
+        let countdown = Countdown::start(candidates.config.deadlines.connect);
+        let mut last_refusal = None;
+        while !countdown.is_over() {
+            if candidates.sockets.len() < AT_ONCE {
+                match self.listener.accept() {
+                    Ok((socket, address)) => {
+                        candidates.examine(scope, socket, address);
+                        continue;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(source) => {
+                        last_refusal = Some(Box::new(LinkError::Accept { address: self.address, source }));
+                    }
+                }
+            }
+            match candidates.next_verdict(POLL.min(countdown.left())) {
+                Some(Ok(link)) => return Ok(link),
+                Some(Err(error)) if concerns_the_right_peer(&error) => return Err(error),
+                Some(Err(error)) => last_refusal = Some(Box::new(error)),
+                None => {}
+            }
+        }
+        Err(LinkError::NobodyCame {
+            stage: candidates.config.hello.peer_stage,
+            pinned: *candidates.keys.pinned,
+            address: self.address,
+            waited: countdown.elapsed(),
+            source: last_refusal,
+        })
+    }
+}
+
+/// Whoever meets a wrong key is not the awaited peer; all else that is final is.
+fn concerns_the_right_peer(error: &LinkError) -> bool {
+    error.is_final() && !matches!(error, LinkError::WrongKey { .. } | LinkError::KeyRefused { .. })
+}
+
+type Verdict = (u64, Result<Link, LinkError>);
+
+/// Connections in their handshake, each in a thread of its own.
+struct Candidates<'a> {
+    keys: Keys<'a>,
+    config: &'a LinkConfig,
+    sockets: HashMap<u64, TcpStream>,
+    came: u64,
+    verdicts: mpsc::Receiver<Verdict>,
+    reporter: mpsc::Sender<Verdict>,
+}
+
+impl<'env> Candidates<'env> {
+    fn new(keys: Keys<'env>, config: &'env LinkConfig) -> Self {
+        let (reporter, verdicts) = mpsc::channel();
+        Self { keys, config, sockets: HashMap::new(), came: 0, verdicts, reporter }
+    }
+
+    fn examine<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, 'env>,
+        socket: TcpStream,
+        address: SocketAddr,
+    ) {
+        let (keys, config, reporter) = (self.keys, self.config, self.reporter.clone());
+        let number = self.came;
+        self.came += 1;
+        // Some systems hand the listener's mode on to its connections.
+        let prepared = socket.set_nonblocking(false).and_then(|()| socket.try_clone());
+        match prepared {
+            Ok(copy) => self.sockets.insert(number, copy),
+            Err(source) => {
+                self.report(number, Err(LinkError::Connect { address, source }));
+                return;
+            }
+        };
+        scope.spawn(move || {
+            let tls = tls::server(keys.identity, keys.pinned);
+            let verdict = establish(socket, address, tls, keys, config, config.deadlines.handshake);
+            // Nobody listens once another connection was chosen.
+            let _ = reporter.send((number, verdict));
+        });
+    }
+
+    fn report(&self, number: u64, verdict: Result<Link, LinkError>) {
+        self.reporter.send((number, verdict)).expect("this value holds the receiver");
+    }
+
+    fn next_verdict(&mut self, wait: Duration) -> Option<Result<Link, LinkError>> {
+        let (number, verdict) = self.verdicts.recv_timeout(wait).ok()?;
+        self.sockets.remove(&number);
+        Some(verdict)
+    }
+
+    fn dismiss(&mut self) {
+        for socket in self.sockets.values() {
+            // One that is gone already needs no goodbye.
+            let _: io::Result<()> = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
