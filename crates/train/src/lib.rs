@@ -1,6 +1,7 @@
 //! Pipeline-parallel training of language models over slow links.
 
 pub mod config;
+pub mod data;
 pub mod metrics;
 pub mod model;
 pub mod optim;

@@ -10,8 +10,8 @@ use super::error::{ConfigError, require_positive};
 pub struct EvalConfig {
     /// Steps between evaluations; one is always made at the end. 0 = only that one. Default 0.
     pub every: u64,
-    /// Most tokens to evaluate on, from the start of the text; the cost of an evaluation is a forward pass over
-    /// them. 0 = the whole text. Default 0.
+    /// Most tokens to evaluate on, from the start of the text; the cost of an evaluation is a forward pass
+    /// over them. 0 = the whole text. Default 0.
     pub tokens: usize,
     /// Sequences in a micro-batch. Default 8.
     pub micro_batch: usize,

@@ -33,7 +33,8 @@ fn check_table(table: &Table, parent: &str, known: &[String]) -> Result<(), Conf
     Ok(())
 }
 
-/// The known key closest to `key`: first by its last name, then as a whole (a name may sit in the wrong section).
+/// The known key closest to `key`: first by its last name, then as a whole (a name may sit in the wrong
+/// section).
 fn nearest(key: &str, known: &[String]) -> String {
     let distance = |candidate: &String| {
         (

@@ -31,8 +31,8 @@ impl fmt::Display for Unit {
 
 /// The units of one stage: contiguous and in model order.
 ///
-/// Its text is `embed`, a block `2` or blocks `2-5` (both ends included), `head`: what the stage has of these, in
-/// this order, as in `embed 0-1` or `2-3 head`.
+/// Its text is `embed`, a block `2` or blocks `2-5` (both ends included), `head`: what the stage has of
+/// these, in this order, as in `embed 0-1` or `2-3 head`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageUnits {
     /// Owns the embedding.
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn boundaries_name_the_block_behind_them() {
-        assert_eq!(map(4, &["embed 0-3 head"]).unwrap().boundaries(), []);
+        assert!(map(4, &["embed 0-3 head"]).unwrap().boundaries().is_empty());
         assert_eq!(map(4, &["embed 0-1", "2-3 head"]).unwrap().boundaries(), [2]);
         assert_eq!(map(4, &["embed", "0", "1-3", "head"]).unwrap().boundaries(), [0, 1, 4]);
     }

@@ -1,7 +1,7 @@
 //! The configuration of a run: one TOML file, a type for each of its sections.
 //!
-//! Unknown keys are refused, values are checked, and every error names the key, the value and what was expected.
-//! Paths in the file are relative to the file's folder; [`Config::load`] makes them absolute.
+//! Unknown keys are refused, values are checked, and every error names the key, the value and what was
+//! expected. Paths in the file are relative to the file's folder; [`Config::load`] makes them absolute.
 
 mod bandwidth;
 mod checkpoint;
@@ -75,8 +75,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads `path`, applies `overrides` (`section.key=value`, the value in TOML or else taken as a string), and
-    /// checks the result. Overridden paths are relative to the file's folder too.
+    /// Reads `path`, applies `overrides` (`section.key=value`, the value in TOML or else taken as a string),
+    /// and checks the result. Overridden paths are relative to the file's folder too.
     ///
     /// # Errors
     /// The file cannot be read or is not TOML; an override, key or value is not valid.

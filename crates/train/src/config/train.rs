@@ -14,10 +14,12 @@ pub struct TrainConfig {
     /// Tokens predicted in each sequence. Attention costs its square in time and memory. Default 256.
     #[serde(default = "defaults::sequence")]
     pub sequence: usize,
-    /// Sequences in a micro-batch, the unit that crosses a boundary. Activation memory grows with it. Default 8.
+    /// Sequences in a micro-batch, the unit that crosses a boundary. Activation memory grows with it. Default
+    /// 8.
     #[serde(default = "defaults::micro_batch")]
     pub micro_batch: usize,
-    /// Micro-batches in a step, whose gradients are added up. More of them fill the pipeline better. Default 4.
+    /// Micro-batches in a step, whose gradients are added up. More of them fill the pipeline better. Default
+    /// 4.
     #[serde(default = "defaults::micro_batches")]
     pub micro_batches: usize,
 }

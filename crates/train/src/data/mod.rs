@@ -1,0 +1,26 @@
+//! Text to micro-batches: tokenizers, corpora, and the order in which windows of them are trained on.
+//!
+//! What a step trains on is a function of the text, the settings, the seed and the step's number alone, so
+//! every stage can work it out for itself and a resumed run needs no replay.
+
+mod batches;
+mod corpus;
+mod error;
+mod micro_batch;
+mod shuffle;
+mod tokenizer;
+mod windows;
+
+pub use batches::{Batches, evaluation};
+pub use corpus::Corpus;
+pub use error::{DataError, TokenizeError};
+pub use micro_batch::MicroBatch;
+pub use tokenizer::Tokenizer;
+
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 of `bytes`, in hexadecimal.
+fn sha256_hex(bytes: &[u8]) -> String {
+    let digits: Vec<String> = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
+}

@@ -1,0 +1,168 @@
+//! Text to token ids and back.
+
+use std::fs;
+use std::path::Path;
+use std::str;
+
+use super::{DataError, TokenizeError, sha256_hex};
+use crate::config::TokenizerSource;
+
+/// A tokenizer and its identity.
+#[derive(Debug)]
+pub struct Tokenizer {
+    kind: Kind,
+    id: String,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Byte,
+    File { tokenizer: Box<tokenizers::Tokenizer>, vocab_size: usize },
+}
+
+impl Tokenizer {
+    /// Loads the tokenizer that `source` names.
+    ///
+    /// # Errors
+    /// The `tokenizer.json` cannot be read or understood.
+    pub fn load(source: &TokenizerSource) -> Result<Self, DataError> {
+        match source {
+            TokenizerSource::Byte => Ok(Self { kind: Kind::Byte, id: "byte".to_owned() }),
+            TokenizerSource::File(path) => Self::from_file(path),
+        }
+    }
+
+    fn from_file(path: &Path) -> Result<Self, DataError> {
+        let bytes = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+        let unusable = |source| DataError::Tokenizer { path: path.into(), source };
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(&bytes).map_err(unusable)?;
+        // Settings for fixed-size model inputs, which would cut a corpus off without a word.
+        tokenizer.with_truncation(None).map_err(unusable)?.with_padding(None);
+        // Ids may have gaps, so the largest one counts.
+        let vocab_size = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
+        let kind = Kind::File { tokenizer: Box::new(tokenizer), vocab_size };
+        Ok(Self { kind, id: format!("tokenizer.json sha256:{}", sha256_hex(&bytes)) })
+    }
+
+    /// Token ids lie below this.
+    pub fn vocab_size(&self) -> usize {
+        match self.kind {
+            Kind::Byte => 256,
+            Kind::File { vocab_size, .. } => vocab_size,
+        }
+    }
+
+    /// `byte`, or `tokenizer.json sha256:` and the hash of the file: equal for equal tokenizers, on any
+    /// machine.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The token ids of `text`; special tokens are not added.
+    ///
+    /// # Errors
+    /// With a `tokenizer.json`: the text is not UTF-8, or the tokenizer fails on it.
+    pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, TokenizeError> {
+        match &self.kind {
+            Kind::Byte => Ok(text.iter().copied().map(u32::from).collect()),
+            Kind::File { tokenizer, .. } => {
+                let text = str::from_utf8(text).map_err(TokenizeError::NotUtf8)?;
+                let encoding = tokenizer.encode_fast(text, false).map_err(TokenizeError::Tokenizer)?;
+                Ok(encoding.get_ids().to_vec())
+            }
+        }
+    }
+
+    /// The text of `ids`; what is not UTF-8 becomes U+FFFD.
+    ///
+    /// # Errors
+    /// An id is not in the vocabulary, or the tokenizer fails.
+    pub fn decode(&self, ids: &[u32]) -> Result<String, TokenizeError> {
+        let vocab_size = self.vocab_size();
+        if let Some(&id) = ids.iter().find(|&&id| id as usize >= vocab_size) {
+            return Err(TokenizeError::UnknownToken { id, vocab_size });
+        }
+        match &self.kind {
+            Kind::Byte => {
+                let bytes: Vec<u8> = ids.iter().map(|&id| id as u8).collect();
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            Kind::File { tokenizer, .. } => tokenizer.decode(ids, false).map_err(TokenizeError::Tokenizer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::io::Write;
+
+    use serde_json::json;
+    use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
+    use super::*;
+
+    /// A byte-level BPE with the merge `t h`, whose file asks for truncation to 4 tokens.
+    fn bpe_file() -> tempfile::NamedTempFile {
+        let mut alphabet: Vec<char> = ByteLevel::alphabet().into_iter().collect();
+        alphabet.sort_unstable();
+        let mut vocab: HashMap<String, usize> =
+            alphabet.iter().enumerate().map(|(id, letter)| (letter.to_string(), id)).collect();
+        vocab.insert("th".to_owned(), 300);
+        let byte_level =
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+        let contents = json!({
+            "version": "1.0",
+            "truncation": {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0},
+            "padding": {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": null,
+                        "pad_id": 0, "pad_type_id": 0, "pad_token": "!"},
+            "added_tokens": [], "normalizer": null, "post_processor": null,
+            "pre_tokenizer": byte_level, "decoder": byte_level,
+            "model": {"type": "BPE", "vocab": vocab, "merges": ["t h"]},
+        });
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, "{contents}").unwrap();
+        file
+    }
+
+    fn load_file(path: &Path) -> Result<Tokenizer, DataError> {
+        Tokenizer::load(&TokenizerSource::File(path.into()))
+    }
+
+    #[test]
+    fn bytes_are_tokens() {
+        let tokenizer = Tokenizer::load(&TokenizerSource::Byte).unwrap();
+        assert_eq!((tokenizer.id(), tokenizer.vocab_size()), ("byte", 256));
+        assert_eq!(tokenizer.encode(b"a\xff").unwrap(), [97, 255]);
+        assert_eq!(tokenizer.decode(&[0xc3, 0xa9, 97]).unwrap(), "\u{e9}a");
+        let error = tokenizer.decode(&[256]).unwrap_err();
+        assert_eq!(error.to_string(), "token 256 is not in the vocabulary of 256");
+    }
+
+    #[test]
+    fn tokenizer_json_is_read_and_never_truncates_or_pads() {
+        let file = bpe_file();
+        let tokenizer = load_file(file.path()).unwrap();
+        assert_eq!(tokenizer.vocab_size(), 301, "the largest id counts, gaps or not");
+        let text = "the cloth\n\n of thr\u{e9}e";
+        let ids = tokenizer.encode(text.as_bytes()).unwrap();
+        assert_eq!(ids.len(), text.len() - 3, "three merges of two bytes");
+        assert_eq!(tokenizer.decode(&ids).unwrap(), text);
+        assert!(matches!(tokenizer.encode(b"caf\xe9"), Err(TokenizeError::NotUtf8(_))));
+
+        let hash = tokenizer.id().strip_prefix("tokenizer.json sha256:").unwrap();
+        assert_eq!(hash, sha256_hex(&fs::read(file.path()).unwrap()));
+    }
+
+    #[test]
+    fn unusable_tokenizer_files_are_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        assert!(matches!(load_file(&path), Err(DataError::Read { path: named, .. }) if named == path));
+        for contents in ["", "{}", "[1, 2", "{\"model\": {\"type\": \"BPE\"}}"] {
+            fs::write(&path, contents).unwrap();
+            let error = load_file(&path).unwrap_err().to_string();
+            assert!(error.ends_with("tokenizer.json is not a usable tokenizer.json"), "{error}");
+        }
+    }
+}
