@@ -1,15 +1,15 @@
 //! Bandwidths: `100mbit`, `1gbit`, `56kbit`, or a bare number of bits a second.
 
 use std::fmt;
-use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thinwire_link::Rate;
 
-/// A data rate, in bits a second.
+/// A [`Rate`] as the configuration writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bandwidth(NonZeroU64);
+pub struct Bandwidth(Rate);
 
 /// A text that is no bandwidth.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,12 +21,12 @@ const UNITS: [(&str, u64); 4] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), (
 impl Bandwidth {
     /// `None` for 0 bits a second.
     pub fn new(bits_per_second: u64) -> Option<Self> {
-        NonZeroU64::new(bits_per_second).map(Self)
+        Rate::bits(bits_per_second).map(Self)
     }
 
-    /// Bits a second.
-    pub fn bits_per_second(self) -> u64 {
-        self.0.get()
+    /// The rate a link is held to.
+    pub fn rate(self) -> Rate {
+        self.0
     }
 }
 
@@ -59,7 +59,7 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = self.bits_per_second();
+        let bits = self.0.bits_per_second();
         let exact = UNITS.into_iter().find(|(_, unit)| bits.is_multiple_of(*unit));
         let (name, unit) = exact.unwrap_or(("bit", 1));
         write!(f, "{}{name}", bits / unit)
@@ -118,7 +118,7 @@ mod tests {
             ("18446744073709551615bit", u64::MAX, "18446744073709551615bit"),
         ] {
             let bandwidth: Bandwidth = text.parse().unwrap();
-            assert_eq!(bandwidth.bits_per_second(), bits, "{text}");
+            assert_eq!(bandwidth.rate().bits_per_second(), bits, "{text}");
             assert_eq!(bandwidth.to_string(), shown, "{text}");
             assert_eq!(shown.parse(), Ok(bandwidth));
         }

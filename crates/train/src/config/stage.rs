@@ -1,6 +1,7 @@
 //! `[[stage]]`
 
 use serde::{Deserialize, Serialize};
+use thinwire_link::PublicKey;
 
 use super::error::{ConfigError, require};
 
@@ -10,7 +11,7 @@ pub struct StageConfig {
     /// `host:port` the stage listens on. Required.
     pub address: String,
     /// The stage's public key, as `thinwire key` prints it: `ed25519:...`. Required.
-    pub key: String,
+    pub key: PublicKey,
 }
 
 impl StageConfig {
@@ -19,12 +20,6 @@ impl StageConfig {
             .address
             .rsplit_once(':')
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
-        require(host_and_port, format_args!("stage[{index}].address"), &self.address, "host:port")?;
-        require(
-            self.key.starts_with("ed25519:"),
-            format_args!("stage[{index}].key"),
-            &self.key,
-            "a public key, ed25519:...",
-        )
+        require(host_and_port, format_args!("stage[{index}].address"), &self.address, "host:port")
     }
 }

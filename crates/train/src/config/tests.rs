@@ -82,15 +82,15 @@ bandwidth = 1000000
 
 [[stage]]
 address = "10.0.0.1:7000"
-key = "ed25519:aa"
+key = "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 [[stage]]
 address = "[::1]:7000"
-key = "ed25519:bb"
+key = "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 [[stage]]
 address = "c.example:7000"
-key = "ed25519:cc"
+key = "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 [checkpoint]
 every = 5
@@ -205,6 +205,10 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
         ("pipeline.bandwidth=fast", "pipeline.bandwidth: `fast`: expected a bandwidth"),
         ("pipeline.bandwidth=0", "pipeline.bandwidth: `0`: expected a bandwidth"),
         ("pipeline.forward=zip", "pipeline.forward: "),
+        (
+            "stage=[{address='a:1',key='rsa:a'}]",
+            "stage[0].key: key \"rsa:a\": expected \"ed25519:\" and 32 bytes",
+        ),
         ("pipeline.non_finite=ignore", "pipeline.non_finite: unknown variant `ignore`"),
     ] {
         let error = message(&parse(SMALL, &[value]).unwrap_err());
@@ -256,16 +260,19 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         ),
         (
             SMALL,
-            "stage=[{address='a:1',key='ed25519:a'},{address='b:1',key='ed25519:b'}]",
+            "stage=[{address='a:1',key='ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='},{address='b:1',key='ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='}]",
             "stage = 2 entries: expected one [[stage]] for each of pipeline.stages = 1, or none",
         ),
         (
             SMALL,
-            "stage=[{address='nowhere',key='ed25519:a'}]",
+            "stage=[{address='nowhere',key='ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='}]",
             "stage[0].address = nowhere: expected host:port",
         ),
-        (SMALL, "stage=[{address='a:0',key='ed25519:a'}]", "stage[0].address = a:0: expected host:port"),
-        (SMALL, "stage=[{address='a:1',key='rsa:a'}]", "stage[0].key = rsa:a: expected a public key"),
+        (
+            SMALL,
+            "stage=[{address='a:0',key='ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='}]",
+            "stage[0].address = a:0: expected host:port",
+        ),
     ] {
         let error = message(&parse(text, &[value]).unwrap_err());
         assert!(error.starts_with(expected), "{value}: {error}");
