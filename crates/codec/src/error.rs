@@ -1,3 +1,5 @@
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::{CodecId, DType, Shape};
@@ -189,7 +191,7 @@ impl SpecError {
         }
     }
 
-    pub(crate) fn value(key: &'static str, value: impl ToString, range: impl Into<String>) -> Self {
+    pub(crate) fn value(key: &'static str, value: &dyn fmt::Display, range: impl Into<String>) -> Self {
         Self::Value { key, value: value.to_string(), range: range.into() }
     }
 }

@@ -41,10 +41,10 @@ impl FixedSettings {
 
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         if !(2..=16).contains(&self.bits) {
-            return Err(SpecError::value("bits", self.bits, Self::BITS_RANGE));
+            return Err(SpecError::value("bits", &self.bits, Self::BITS_RANGE));
         }
         if !self.group.is_power_of_two() || !(8..=1024).contains(&self.group) {
-            return Err(SpecError::value("group", self.group, Self::GROUP_RANGE));
+            return Err(SpecError::value("group", &self.group, Self::GROUP_RANGE));
         }
         Ok(())
     }

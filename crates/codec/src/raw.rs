@@ -100,13 +100,13 @@ impl Payload for Raw {
 
 /// Memory format `E` to wire format `W`.
 fn encode_as<E: Element, W: Element>(x: &[E], scale: MessageScale, out: &mut [u8]) {
-    let mut wide = [0.0; BLOCK];
+    let mut floats = [0.0; BLOCK];
     let mut wire = [W::default(); BLOCK];
     for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK * W::DTYPE.size())) {
-        let (wide, wire) = (&mut wide[..x.len()], &mut wire[..x.len()]);
-        E::widen(x, wide);
-        scale.apply(wide);
-        W::narrow(wide, wire);
+        let (floats, wire) = (&mut floats[..x.len()], &mut wire[..x.len()]);
+        E::widen(x, floats);
+        scale.apply(floats);
+        W::narrow(floats, wire);
         W::write(wire, out);
     }
 }
@@ -117,25 +117,25 @@ fn decode_as<W: Element, E: Element>(
     scale: MessageScale,
     out: &mut [E],
 ) -> Result<(), DecodeError> {
-    let mut wide = [0.0; BLOCK];
+    let mut floats = [0.0; BLOCK];
     let mut wire = [W::default(); BLOCK];
     for (block, (bytes, out)) in
         payload.chunks(BLOCK * W::DTYPE.size()).zip(out.chunks_mut(BLOCK)).enumerate()
     {
-        let (wide, wire) = (&mut wide[..out.len()], &mut wire[..out.len()]);
+        let (floats, wire) = (&mut floats[..out.len()], &mut wire[..out.len()]);
         W::read(bytes, wire);
         let max_abs = W::max_abs(wire);
-        W::widen(wire, wide);
+        W::widen(wire, floats);
         if !max_abs.is_finite() {
-            let bad = wide.iter().position(|value| !value.is_finite()).expect("the maximum was not finite");
+            let bad = floats.iter().position(|value| !value.is_finite()).expect("the maximum was not finite");
             return Err(DecodeError::NonFinite { index: block * BLOCK + bad });
         }
         let exponent = MessageScale::of(max_abs).magnitude_exponent() + i32::from(scale.exponent());
         if exponent >= E::DTYPE.overflow_exponent() {
             return Err(DecodeError::Range { exponent, dtype: E::DTYPE });
         }
-        scale.undo(wide);
-        E::narrow(wide, out);
+        scale.undo(floats);
+        E::narrow(floats, out);
     }
     Ok(())
 }

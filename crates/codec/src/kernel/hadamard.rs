@@ -4,9 +4,9 @@ mod portable;
 
 /// Transforms `tile`, whose length is a power of two from 8 to 1024, in place.
 ///
-/// For strides 1, 2, 4, … `G / 2`: every pair of values a stride apart, the first at an index whose stride bit is
-/// clear, becomes its sum and its difference. Then every value is multiplied by the `f32` quotient
-/// `1 / sqrt(G)`. The transform is its own inverse, up to rounding.
+/// For strides `G / 2`, `G / 4`, … 1: every pair of values a stride apart, the first at an index whose stride bit is
+/// clear, becomes its sum and its difference. Then every value is divided by the `f32` square root of `G`. The
+/// transform is its own inverse, up to rounding.
 pub(crate) fn transform(tile: &mut [f32]) {
     portable::transform(tile);
 }
@@ -17,7 +17,7 @@ mod tests {
 
     /// Entry `(i, j)` of the Sylvester matrix is `(-1)^popcount(i & j)`.
     fn matrix_product(x: &[f32]) -> Vec<f64> {
-        let entry = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        let entry = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         let norm = 1.0 / (x.len() as f64).sqrt();
         (0..x.len())
             .map(|i| norm * x.iter().enumerate().map(|(j, &x)| entry(i, j) * f64::from(x)).sum::<f64>())

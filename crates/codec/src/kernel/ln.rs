@@ -13,8 +13,8 @@ pub(crate) fn ln(y: f32) -> f32 {
     const NINTH: f32 = 1.0 / 9.0;
     const THIRD: f32 = 1.0 / 3.0;
     let bits = y.to_bits();
-    let e = (bits.wrapping_sub(SQRT_HALF) as i32) >> 23;
-    let m = f32::from_bits(bits.wrapping_sub((e << 23) as u32));
+    let e = bits.wrapping_sub(SQRT_HALF).cast_signed() >> 23;
+    let m = f32::from_bits(bits.wrapping_sub((e << 23).cast_unsigned()));
     let r = (m - 1.0) / (m + 1.0);
     let r2 = r * r;
     let series = (((NINTH * r2 + SEVENTH) * r2 + FIFTH) * r2 + THIRD) * r2;

@@ -39,6 +39,6 @@ impl<'a> Fields<'a> {
         range: &str,
     ) -> Result<T, SpecError> {
         self.text(key)
-            .map_or(Ok(default), |text| text.parse().map_err(|_| SpecError::value(key, text, range)))
+            .map_or(Ok(default), |text| text.parse().map_err(|_| SpecError::value(key, &text, range)))
     }
 }

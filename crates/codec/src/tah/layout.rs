@@ -24,6 +24,7 @@ pub(crate) struct Layout {
 }
 
 /// The sections of one sample's block, in their order.
+#[derive(Clone, Copy)]
 pub(super) struct Sections<T> {
     /// `f16` zero points, one a tile.
     pub(super) zeros: T,

@@ -68,26 +68,26 @@ impl TahSettings {
 
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         if !self.tile.is_power_of_two() || !(8..=1024).contains(&self.tile) {
-            return Err(SpecError::value("g", self.tile, Self::TILE_RANGE));
+            return Err(SpecError::value("g", &self.tile, Self::TILE_RANGE));
         }
         if let Allocation::Channels(channels) = self.allocation
             && (channels % self.tile != 0 || !(self.tile..=Self::MAX_ALLOCATION).contains(&channels))
         {
-            return Err(SpecError::value("a", channels, Self::allocation_range(self.tile)));
+            return Err(SpecError::value("a", &channels, Self::allocation_range(self.tile)));
         }
         if !(0.0..=1.0).contains(&self.high_share) {
-            return Err(SpecError::value("p", self.high_share, Self::SHARE_RANGE));
+            return Err(SpecError::value("p", &self.high_share, Self::SHARE_RANGE));
         }
         for (key, bits) in [("hi", self.high_bits), ("lo", self.low_bits)] {
             if !(2..=8).contains(&bits) {
-                return Err(SpecError::value(key, bits, Self::BITS_RANGE));
+                return Err(SpecError::value(key, &bits, Self::BITS_RANGE));
             }
         }
         if self.high_bits < self.low_bits {
-            return Err(SpecError::value("hi", self.high_bits, format!("at least lo={}", self.low_bits)));
+            return Err(SpecError::value("hi", &self.high_bits, format!("at least lo={}", self.low_bits)));
         }
         if self.outlier_ratio.is_nan() || self.outlier_ratio < 0.0 {
-            return Err(SpecError::value("tau", self.outlier_ratio, Self::RATIO_RANGE));
+            return Err(SpecError::value("tau", &self.outlier_ratio, Self::RATIO_RANGE));
         }
         Ok(())
     }

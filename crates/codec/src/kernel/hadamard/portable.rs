@@ -2,27 +2,24 @@
 const BLOCK: usize = 8;
 
 pub(super) fn transform(tile: &mut [f32]) {
-    for block in tile.as_chunks_mut::<BLOCK>().0 {
-        *block = small_strides(*block);
-    }
-    let mut stride = BLOCK;
-    while stride < tile.len() {
+    let mut stride = tile.len() / 2;
+    while stride >= BLOCK {
         for pair in tile.chunks_exact_mut(2 * stride) {
             let (first, second) = pair.split_at_mut(stride);
             for (a, b) in first.iter_mut().zip(second) {
                 (*a, *b) = (*a + *b, *a - *b);
             }
         }
-        stride *= 2;
+        stride /= 2;
     }
-    let norm = 1.0 / (tile.len() as f32).sqrt();
-    for value in tile {
-        *value *= norm;
+    let root = (tile.len() as f32).sqrt();
+    for block in tile.as_chunks_mut::<BLOCK>().0 {
+        *block = small_strides(*block).map(|value| value / root);
     }
 }
 
 fn small_strides([a, b, c, d, e, f, g, h]: [f32; BLOCK]) -> [f32; BLOCK] {
-    let [a, b, c, d, e, f, g, h] = [a + b, a - b, c + d, c - d, e + f, e - f, g + h, g - h];
+    let [a, b, c, d, e, f, g, h] = [a + e, b + f, c + g, d + h, a - e, b - f, c - g, d - h];
     let [a, b, c, d, e, f, g, h] = [a + c, b + d, a - c, b - d, e + g, f + h, e - g, f - h];
-    [a + e, b + f, c + g, d + h, a - e, b - f, c - g, d - h]
+    [a + b, a - b, c + d, c - d, e + f, e - f, g + h, g - h]
 }

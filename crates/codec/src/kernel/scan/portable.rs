@@ -2,7 +2,7 @@ use crate::kernel::LANES;
 
 pub(super) fn max_abs_f32(values: &[f32]) -> f32 {
     // Signed: with the sign bit cleared both orders agree, and the signed maximum is the cheap one in SSE2.
-    let magnitude = |value: f32| (value.to_bits() & 0x7fff_ffff) as i32;
+    let magnitude = |value: f32| (value.to_bits() & 0x7fff_ffff).cast_signed();
     let mut max = [0; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
@@ -11,12 +11,12 @@ pub(super) fn max_abs_f32(values: &[f32]) -> f32 {
         }
     }
     let max = rest.iter().map(|&value| magnitude(value)).chain(max).max().unwrap_or(0);
-    f32::from_bits(max as u32)
+    f32::from_bits(max.cast_unsigned())
 }
 
 pub(super) fn max_abs_16(values: &[u16]) -> u16 {
     const WIDE: usize = 2 * LANES;
-    let magnitude = |bits: u16| (bits & 0x7fff) as i16;
+    let magnitude = |bits: u16| (bits & 0x7fff).cast_signed();
     let mut max = [0; WIDE];
     let (chunks, rest) = values.as_chunks::<WIDE>();
     for chunk in chunks {
@@ -24,5 +24,5 @@ pub(super) fn max_abs_16(values: &[u16]) -> u16 {
             *max = magnitude(*bits).max(*max);
         }
     }
-    rest.iter().map(|&bits| magnitude(bits)).chain(max).max().unwrap_or(0) as u16
+    rest.iter().map(|&bits| magnitude(bits)).chain(max).max().unwrap_or(0).cast_unsigned()
 }
