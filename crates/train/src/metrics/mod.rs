@@ -1,6 +1,31 @@
-//! What a run tells about itself: events of the stages, and the files, display and tables made from them.
+//! What a run tells about itself: the events of its stages, and the files, display, tables and pictures made from
+//! them.
+//!
+//! A stage process writes [`Event`]s; a [`Recorder`] takes them and writes the run's folder. Every file and field is
+//! described in `docs/metrics.md`.
 
+mod display;
+mod error;
 pub mod event;
 mod float;
+mod jsonl;
+mod merge;
+mod plot;
+mod record;
+mod recorder;
+mod report;
+#[cfg(test)]
+mod samples;
+mod summary;
+mod tensorboard;
+mod text;
+mod trace;
 
+pub use display::DisplayMode;
+pub use error::MetricsError;
 pub use event::{Direction, Event, LinkReport, Span, StageTimes};
+pub use jsonl::read_records;
+pub use plot::{LossCurve, write_loss_curves};
+pub use record::{EvalRecord, LinkRecord, Record, StageRecord, StepRecord};
+pub use recorder::{METRICS_FILE, Recorder, RecorderOptions, TRACE_FILE};
+pub use report::{Comparison, LinkSummary, RunReport};
