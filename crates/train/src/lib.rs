@@ -5,3 +5,5 @@ pub mod data;
 pub mod metrics;
 pub mod model;
 pub mod optim;
+pub mod pipeline;
+pub mod text;

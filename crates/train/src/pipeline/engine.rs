@@ -1,0 +1,405 @@
+//! One stage at work: steps and evaluations, with its neighbours.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thinwire_link::{Link, LinkError};
+
+use super::compute::{Compute, Forwarded, HostTensor};
+use super::error::PipelineError;
+use super::exchange::{EvalDown, Neighbors};
+use super::frames::{Arrival, Body, Content, FrameKey, Side, Topic};
+use super::inbox::Inbox;
+use super::meter::{Tracer, Work};
+use super::neighbor::{Codecs, Neighbor, Terms};
+use super::pass::Pass;
+use super::schedule::{Action, actions};
+use crate::checkpoint::FileEntry;
+use crate::config::{NonFinitePolicy, PipelineSchedule};
+use crate::data::MicroBatch;
+use crate::metrics::{LinkReport, Span, StageTimes};
+use crate::optim::{AdamW, RateSchedule};
+
+/// How long a stage that stops tries to tell its neighbours why.
+const ABORT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What an engine needs to know besides its part of the model.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// This stage, from 0.
+    pub stage: usize,
+    /// Stages in all.
+    pub stages: usize,
+    /// The order of forwards and backwards.
+    pub schedule: PipelineSchedule,
+    /// Learning rates.
+    pub rates: RateSchedule,
+    /// Global gradient norm to clip at; 0 is off.
+    pub clip_norm: f64,
+    /// What a value that is not finite does.
+    pub non_finite: NonFinitePolicy,
+    /// How long a neighbour may be silent.
+    pub deadline: Duration,
+    /// Whether spans are recorded.
+    pub trace: bool,
+}
+
+/// A link to a neighbour with the codecs of its boundary.
+pub struct Attachment {
+    /// The link, its handshake done.
+    pub link: Link,
+    /// Codecs for either direction.
+    pub codecs: Codecs,
+    /// What its threads need to know.
+    pub terms: Terms,
+}
+
+/// One stage of the pipeline.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) settings: EngineSettings,
+    pub(super) compute: Compute,
+    pub(super) optimizer: AdamW,
+    pub(super) neighbors: Neighbors,
+    pub(super) inbox: Inbox,
+    pub(super) tracer: Arc<Tracer>,
+    pub(super) skipped_in_a_row: u32,
+    pub(super) clock: StageTimes,
+    /// Keeps the inbox open when there is no neighbour.
+    _inbox_open: SyncSender<Arrival>,
+}
+
+impl Engine {
+    /// Starts the links' threads.
+    pub fn new(
+        settings: EngineSettings,
+        compute: Compute,
+        optimizer: AdamW,
+        previous: Option<Attachment>,
+        next: Option<Attachment>,
+    ) -> Self {
+        let queue = previous.iter().chain(&next).map(|attachment| attachment.terms.queue).max().unwrap_or(1);
+        let (sender, arrivals) = sync_channel(2 * queue);
+        let tracer = Arc::new(Tracer::new(settings.trace));
+        let start = |side, attachment: Attachment| {
+            let Attachment { link, codecs, terms } = attachment;
+            Neighbor::start(link, side, codecs, &terms, &sender, &tracer)
+        };
+        let neighbors = Neighbors {
+            previous: previous.map(|attachment| start(Side::Previous, attachment)),
+            next: next.map(|attachment| start(Side::Next, attachment)),
+        };
+        Self {
+            inbox: Inbox::new(arrivals, settings.deadline),
+            settings,
+            compute,
+            optimizer,
+            neighbors,
+            tracer,
+            skipped_in_a_row: 0,
+            clock: StageTimes::default(),
+            _inbox_open: sender,
+        }
+    }
+
+    /// The stage's part of the model, and its optimizer.
+    pub fn state(&self) -> (&crate::model::Part, &AdamW) {
+        (self.compute.part(), &self.optimizer)
+    }
+
+    /// The same, to be restored from a checkpoint.
+    pub fn state_mut(&mut self) -> (&mut crate::model::Part, &mut AdamW) {
+        (self.compute.part_mut(), &mut self.optimizer)
+    }
+
+    /// Runs every action of the schedule for one step.
+    pub(super) fn run_actions(&mut self, pass: &mut Pass<'_>) -> Result<(), PipelineError> {
+        let EngineSettings { schedule, stage, stages, .. } = self.settings;
+        for action in actions(schedule, stage, stages, pass.batches.len() as u32) {
+            match action {
+                Action::Forward(index) => self.forward(pass, index)?,
+                Action::Backward(index) => self.backward(pass, index)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, pass: &mut Pass<'_>, index: u32) -> Result<(), PipelineError> {
+        let key = FrameKey { content: Content::Forward, step: pass.step, index };
+        let batch = &pass.batches[index as usize];
+        let entered = match self.receive_activation(key, batch)? {
+            Entered::Ids => None,
+            Entered::Hidden(h) => Some(h),
+            Entered::Lost => {
+                pass.lose(index, || format!("micro-batch {index} was lost before stage {}", self.settings.stage));
+                return match &self.neighbors.next {
+                    Some(next) => delivered(next.send_poisoned(key), &mut self.inbox),
+                    None => Ok(()),
+                };
+            }
+        };
+        let begin = Instant::now();
+        let forwarded = self.compute.forward(index, batch, entered, pass.weight);
+        self.clock.compute += self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
+        match forwarded {
+            Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch.tag),
+            Forwarded::Loss(sum) if sum.is_finite() => {
+                pass.add_loss(sum, batch);
+                Ok(())
+            }
+            Forwarded::Loss(loss) => {
+                let error = PipelineError::LossNotFinite {
+                    stage: self.settings.stage,
+                    step: pass.step,
+                    micro_batch: index,
+                    loss,
+                };
+                self.tolerate(error, |reason| pass.lose(index, || reason))
+            }
+        }
+    }
+
+    fn backward(&mut self, pass: &mut Pass<'_>, index: u32) -> Result<(), PipelineError> {
+        let key = FrameKey { content: Content::Backward, step: pass.step, index };
+        let batch = &pass.batches[index as usize];
+        let upstream = match &self.neighbors.next {
+            None => None,
+            Some(next) => match self.inbox.wait(Side::Next, next, key)? {
+                Body::Tensor { tensor, tag } => {
+                    check_belongs(next, key, &tensor.shape, tag, batch)?;
+                    Some(tensor)
+                }
+                Body::Poisoned => {
+                    pass.lose(index, || format!("micro-batch {index} was lost after stage {}", self.settings.stage));
+                    None
+                }
+                Body::Control(_) => unreachable!("the key names a tensor"),
+            },
+        };
+        if pass.is_lost(index) {
+            self.compute.forget(index);
+            return match &self.neighbors.previous {
+                Some(previous) => delivered(previous.send_poisoned(key), &mut self.inbox),
+                None => Ok(()),
+            };
+        }
+        let begin = Instant::now();
+        let gradient = self.compute.backward(index, upstream);
+        self.clock.compute += self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
+        match (&self.neighbors.previous, gradient) {
+            (Some(previous), Some(gradient)) => {
+                delivered(previous.send(key, gradient, batch.tag), &mut self.inbox)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Evaluates `batches` through the pipeline, with the codecs of training.
+    ///
+    /// # Errors
+    /// A link's failure, or an activation that is not finite.
+    pub fn evaluate(
+        &mut self,
+        step: u64,
+        batches: impl Iterator<Item = MicroBatch>,
+    ) -> Result<Evaluation, PipelineError> {
+        let mut own = EvalDown { loss_sum: 0.0, tokens: 0 };
+        for (index, batch) in batches.enumerate() {
+            let key = FrameKey { content: Content::Eval, step, index: index as u32 };
+            let entered = match self.receive_activation(key, &batch)? {
+                Entered::Ids => None,
+                Entered::Hidden(h) => Some(h),
+                Entered::Lost => unreachable!("evaluation frames are never poisoned"),
+            };
+            let begin = Instant::now();
+            let forwarded = self.compute.evaluate(&batch, entered);
+            let time = self.tracer.record("compute", "evaluate", begin, step, Some(key.index));
+            self.clock.compute += time.as_secs_f64();
+            match forwarded {
+                Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch.tag)?,
+                Forwarded::Loss(sum) => {
+                    own.loss_sum += sum;
+                    own.tokens += batch.targets.len() as u64;
+                }
+            }
+        }
+        let EvalDown { loss_sum, tokens } = self.agree(Topic::Eval, step, |_| (), |()| Ok(own))?;
+        Ok(Evaluation { loss: loss_sum / tokens as f64, tokens })
+    }
+
+    /// Brings the file lists of all stages to every stage, once each has written its files.
+    ///
+    /// # Errors
+    /// A link's failure, or a stage that could not write.
+    pub fn agree_on_checkpoint(
+        &mut self,
+        step: u64,
+        gather: impl FnOnce(Option<Vec<FileEntry>>) -> Vec<FileEntry>,
+    ) -> Result<Vec<FileEntry>, PipelineError> {
+        self.agree(Topic::Checkpoint, step, gather, Ok)
+    }
+
+    /// The newest step that is left when every stage has struck out, in `common`, those it does not have.
+    ///
+    /// # Errors
+    /// A link's failure.
+    pub fn agree_on_resume(
+        &mut self,
+        common: impl FnOnce(Option<Vec<u64>>) -> Vec<u64>,
+    ) -> Result<Option<u64>, PipelineError> {
+        self.agree(Topic::Resume, 0, common, |steps: Vec<u64>| Ok(steps.into_iter().max()))
+    }
+
+    /// See [`Neighbors::agree`].
+    pub(super) fn agree<Up, Down>(
+        &mut self,
+        topic: Topic,
+        step: u64,
+        contribute: impl FnOnce(Option<Up>) -> Up,
+        decide: impl FnOnce(Up) -> Result<Down, PipelineError>,
+    ) -> Result<Down, PipelineError>
+    where
+        Up: Serialize + DeserializeOwned,
+        Down: Serialize + DeserializeOwned,
+    {
+        self.neighbors.agree(&mut self.inbox, FrameKey::control(topic, step), contribute, decide)
+    }
+
+    fn receive_activation(&mut self, key: FrameKey, batch: &MicroBatch) -> Result<Entered, PipelineError> {
+        let Some(previous) = &self.neighbors.previous else { return Ok(Entered::Ids) };
+        match self.inbox.wait(Side::Previous, previous, key)? {
+            Body::Tensor { tensor, tag } => {
+                check_belongs(previous, key, &tensor.shape, tag, batch)?;
+                Ok(Entered::Hidden(tensor))
+            }
+            Body::Poisoned => Ok(Entered::Lost),
+            Body::Control(_) => unreachable!("the key names a tensor"),
+        }
+    }
+
+    fn send_next(&mut self, key: FrameKey, tensor: HostTensor, tag: u64) -> Result<(), PipelineError> {
+        let next = self.neighbors.next.as_ref().expect("only the last stage has a loss instead");
+        delivered(next.send(key, tensor, tag), &mut self.inbox)
+    }
+
+    /// Under `skip-step` a value that is not finite loses the step, under `stop` it is an error.
+    pub(super) fn tolerate(
+        &self,
+        error: PipelineError,
+        lose: impl FnOnce(String),
+    ) -> Result<(), PipelineError> {
+        match self.settings.non_finite {
+            NonFinitePolicy::Stop => Err(error),
+            NonFinitePolicy::SkipStep => {
+                lose(error.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    /// Times since the last call.
+    pub(super) fn take_times(&mut self, before: &LinkTimes) -> StageTimes {
+        let after = self.link_times();
+        let own = std::mem::take(&mut self.clock);
+        StageTimes {
+            encode: after.encode - before.encode,
+            send: after.send - before.send,
+            decode: after.decode - before.decode,
+            wait: self.inbox.take_waited().as_secs_f64(),
+            ..own
+        }
+    }
+
+    pub(super) fn link_times(&self) -> LinkTimes {
+        let total = |work| self.neighbors.iter().map(|neighbor| neighbor.seconds(work)).sum();
+        LinkTimes { encode: total(Work::Encode), send: total(Work::Send), decode: total(Work::Decode) }
+    }
+
+    /// What the outgoing directions have carried so far.
+    pub fn links(&self) -> Vec<LinkReport> {
+        self.neighbors.iter().map(Neighbor::report).collect()
+    }
+
+    /// What the threads did since the last call.
+    pub fn take_spans(&self) -> Vec<Span> {
+        self.tracer.take()
+    }
+
+    /// Ends well: what is queued is sent, and the links are closed in order.
+    pub fn close(self) {
+        self.neighbors.into_iter().for_each(Neighbor::close);
+    }
+
+    /// Ends badly: both neighbours learn why. Returns the error that says most.
+    pub fn abort(self, error: PipelineError) -> PipelineError {
+        let error = self.inbox.explain(error);
+        let reason = reason_to_pass_on(&error, self.settings.stage);
+        self.abort_because(&reason);
+        error
+    }
+
+    /// Tells both neighbours that this stage stops because of `reason`.
+    pub fn abort_because(self, reason: &str) {
+        for neighbor in self.neighbors.into_iter() {
+            neighbor.abort(reason, ABORT_PATIENCE);
+        }
+    }
+}
+
+/// The result of an evaluation, the same on every stage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Mean loss in nats a token.
+    pub loss: f64,
+    /// Tokens evaluated.
+    pub tokens: u64,
+}
+
+/// What the links' threads have spent, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinkTimes {
+    encode: f64,
+    send: f64,
+    decode: f64,
+}
+
+enum Entered {
+    Ids,
+    Hidden(HostTensor),
+    Lost,
+}
+
+/// A reason keeps the stage it came from, however many stages it passes.
+fn reason_to_pass_on(error: &PipelineError, stage: usize) -> String {
+    match error {
+        PipelineError::Link(LinkError::PeerAborted { reason, .. }) => reason.clone(),
+        error => format!("stage {stage}: {}", crate::text::chain(error)),
+    }
+}
+
+fn delivered(sent: bool, inbox: &mut Inbox) -> Result<(), PipelineError> {
+    if sent { Ok(()) } else { Err(inbox.failure()) }
+}
+
+/// Checks that a tensor was computed from the samples this stage has at hand.
+fn check_belongs(
+    from: &Neighbor,
+    frame: FrameKey,
+    shape: &[usize; 3],
+    tag: u64,
+    batch: &MicroBatch,
+) -> Result<(), PipelineError> {
+    let mismatch = |what, found: String, expected: String| {
+        Err(PipelineError::Mismatch { peer: from.peer(), frame, what, found, expected })
+    };
+    if shape[..2] != [batch.samples, batch.tokens] {
+        return mismatch("samples x tokens", format!("{:?}", &shape[..2]), format!("{:?}", [batch.samples, batch.tokens]));
+    }
+    if tag != batch.tag {
+        return mismatch("the fingerprint of the samples", format!("{tag:016x}"), format!("{:016x}", batch.tag));
+    }
+    Ok(())
+}

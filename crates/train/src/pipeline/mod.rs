@@ -1,0 +1,21 @@
+//! The pipeline: stages that exchange compressed activations and gradients.
+
+mod compute;
+mod engine;
+mod error;
+mod exchange;
+mod frames;
+mod inbox;
+mod meter;
+mod neighbor;
+mod pass;
+mod schedule;
+mod step;
+
+pub use compute::{Compute, Forwarded, HostTensor};
+pub use engine::{Attachment, Engine, EngineSettings, Evaluation};
+pub use error::PipelineError;
+pub use frames::{Content, FrameKey};
+pub use neighbor::{Codecs, Terms};
+pub use schedule::{Action, actions};
+pub use step::StepReport;

@@ -1,0 +1,180 @@
+//! A training step: the passes, the agreement at its end, the update.
+
+use std::time::Instant;
+
+use burn::tensor::Tensor;
+
+use super::engine::Engine;
+use super::error::PipelineError;
+use super::exchange::{StepDown, StepUp, Tied};
+use super::frames::{FrameKey, Topic};
+use super::pass::Pass;
+use crate::data::MicroBatch;
+use crate::metrics::{LinkReport, StageTimes};
+use crate::model::ParamSet;
+use crate::optim::{clip_factor, square_norm};
+
+/// Steps that may be skipped one after the other before the run stops.
+const MOST_SKIPPED: u32 = 10;
+
+/// What a step did. The same on every stage, but for times and links.
+#[derive(Clone, Debug)]
+pub struct StepReport {
+    /// Mean loss in nats a token.
+    pub loss: f64,
+    /// Tokens of the step.
+    pub tokens: usize,
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Global gradient norm before clipping.
+    pub gradient_norm: f64,
+    /// Why the update was left out, if it was.
+    pub skipped: Option<String>,
+    /// What this stage could not send.
+    pub lost: Vec<String>,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// Where they went.
+    pub times: StageTimes,
+    /// What the outgoing directions have carried so far.
+    pub links: Vec<LinkReport>,
+}
+
+type Gradients = Vec<Option<Tensor<1>>>;
+
+impl Engine {
+    /// Trains one step on `batches`, its micro-batches; `step` counts from 1.
+    ///
+    /// # Errors
+    /// A link's failure, a neighbour that stopped, or values that are not finite (by policy).
+    pub fn step(&mut self, step: u64, batches: &[MicroBatch]) -> Result<StepReport, PipelineError> {
+        let begin = Instant::now();
+        let before = self.link_times();
+        let mut pass = Pass::new(step, batches);
+        self.run_actions(&mut pass)?;
+
+        let optimize = Instant::now();
+        let mut gradients = self.compute.take_gradients();
+        let norms = self.square_norms(&mut pass, &gradients)?;
+        self.clock.optimizer += optimize.elapsed().as_secs_f64();
+        let verdict = self.agree_on_step(&pass, norms, &mut gradients)?;
+
+        let learning_rate = self.settings.rates.at(step - 1);
+        match &verdict.lost {
+            None => {
+                self.skipped_in_a_row = 0;
+                self.update(step, gradients, verdict.norm, learning_rate);
+            }
+            Some(reason) => self.count_skipped(reason)?,
+        }
+        Ok(StepReport {
+            loss: verdict.loss,
+            tokens: pass.tokens(),
+            learning_rate,
+            gradient_norm: verdict.norm,
+            skipped: verdict.lost,
+            lost: self.inbox.take_lost().iter().map(ToString::to_string).collect(),
+            seconds: begin.elapsed().as_secs_f64(),
+            times: self.take_times(&before),
+            links: self.links(),
+        })
+    }
+
+    fn square_norms(&self, pass: &mut Pass<'_>, gradients: &Gradients) -> Result<Vec<f64>, PipelineError> {
+        let norms: Vec<f64> = gradients.iter().map(|g| g.as_ref().map_or(0.0, square_norm)).collect();
+        let bad = self.compute.part().params().iter().zip(&norms).find(|(_, norm)| !norm.is_finite());
+        if let Some((parameter, _)) = bad {
+            let (stage, parameter) = (self.settings.stage, parameter.name.clone());
+            let error = PipelineError::GradientNotFinite { stage, parameter, step: pass.step };
+            self.tolerate(error, |reason| pass.lose_step(|| reason))?;
+        }
+        Ok(norms)
+    }
+
+    /// Brings all stages to one verdict, and both gradients of a tied matrix to one sum.
+    fn agree_on_step(
+        &mut self,
+        pass: &Pass<'_>,
+        norms: Vec<f64>,
+        gradients: &mut Gradients,
+    ) -> Result<StepDown, PipelineError> {
+        let params = self.compute.part().params();
+        let (embedding, head) = self.compute.part().tied();
+        let apart = self.settings.stages > 1;
+        let own = embedding.filter(|_| apart).map(|at| Tied {
+            checksum: checksum(params, at),
+            gradient: gradients[at].as_ref().map(values),
+        });
+        let contribute = |below: Option<StepUp>| {
+            let mut up = below.unwrap_or_default();
+            up.square_norms.extend(norms);
+            up.lost = up.lost.or(pass.reason());
+            up.tied = up.tied.or(own);
+            up
+        };
+        let decide = |mut up: StepUp| {
+            let mut tied_gradient = None;
+            if let (Some(head), Some(ours)) = (head, head.and_then(|at| gradients[at].take())) {
+                let theirs = match &mut up.tied {
+                    Some(tied) => {
+                        check_tied(pass.step, tied.checksum, checksum(params, head))?;
+                        tied_gradient = Some(values(&ours));
+                        tied.gradient.take().map(|gradient| params.upload(gradient))
+                    }
+                    None => embedding.and_then(|at| gradients[at].take()),
+                };
+                let sum = theirs.map(|theirs| theirs + ours);
+                // The matrix is one parameter: its norm counts once, at the embedding's place.
+                let last = up.square_norms.len() - 1;
+                up.square_norms[last] = 0.0;
+                up.square_norms[0] = sum.as_ref().map_or(0.0, square_norm);
+                if let Some(at) = embedding {
+                    gradients[at] = sum.clone();
+                }
+                gradients[head] = sum;
+            }
+            let norm = up.square_norms.iter().sum::<f64>().sqrt();
+            Ok(StepDown { loss: pass.loss(), norm, lost: up.lost, tied_gradient })
+        };
+        let key = FrameKey::control(Topic::Step, pass.step);
+        let down = self.neighbors.agree(&mut self.inbox, key, contribute, decide)?;
+        if let (true, Some(at), Some(theirs)) = (apart, embedding, &down.tied_gradient) {
+            let sum = gradients[at].take().map(|ours| ours + params.upload(theirs.clone()));
+            gradients[at] = sum;
+        }
+        Ok(down)
+    }
+
+    fn update(&mut self, step: u64, mut gradients: Gradients, norm: f64, rate: f64) {
+        let begin = Instant::now();
+        let factor = clip_factor(norm, self.settings.clip_norm);
+        if factor < 1.0 {
+            for gradient in gradients.iter_mut().flatten() {
+                gradient.inplace(|g| g.mul_scalar(factor as f32));
+            }
+        }
+        self.optimizer.step(self.compute.part_mut().params_mut(), gradients, rate);
+        self.clock.optimizer += self.tracer.record("compute", "optimizer", begin, step, None).as_secs_f64();
+    }
+
+    fn count_skipped(&mut self, reason: &str) -> Result<(), PipelineError> {
+        self.skipped_in_a_row += 1;
+        if self.skipped_in_a_row < MOST_SKIPPED {
+            return Ok(());
+        }
+        Err(PipelineError::AllSkipped { count: self.skipped_in_a_row, reason: reason.to_owned() })
+    }
+}
+
+fn check_tied(step: u64, embedding: u32, head: u32) -> Result<(), PipelineError> {
+    if embedding == head { Ok(()) } else { Err(PipelineError::TiedDiffer { step: step - 1, embedding, head }) }
+}
+
+fn checksum(params: &ParamSet, at: usize) -> u32 {
+    let value = params.iter().nth(at).expect("the position is the set's own").value.to_data();
+    crc32fast::hash(value.as_bytes())
+}
+
+fn values(tensor: &Tensor<1>) -> Vec<f32> {
+    tensor.clone().into_data().try_into_vec::<f32>().expect("gradients are f32")
+}

@@ -1,0 +1,64 @@
+//! What can end a run.
+
+use thinwire_codec::CodecError;
+use thinwire_link::TermsError;
+
+use crate::checkpoint::CheckpointError;
+use crate::config::ConfigError;
+use crate::data::DataError;
+use crate::pipeline::PipelineError;
+
+/// Why a stage could not start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A text or the tokenizer.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A codec whose settings do not fit.
+    #[error("a codec of the configuration cannot be used")]
+    Codec(#[from] CodecError),
+    /// Two stages' settings cannot be compared.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// The vocabulary in the configuration is smaller than the tokenizer's.
+    #[error("model.vocab = {vocab}: expected at least the tokenizer's {tokenizer} ids")]
+    Vocabulary {
+        /// In the configuration.
+        vocab: usize,
+        /// Of the tokenizer.
+        tokenizer: usize,
+    },
+    /// The automatic layer map is for the local launcher.
+    #[error(
+        "pipeline.layers = \"auto\" is measured by `thinwire train`, which starts all stages on one machine; stages \
+         started by hand need the map written out"
+    )]
+    NoLayerMap,
+    /// There is no such stage.
+    #[error("stage {stage} does not exist: pipeline.stages = {stages}, counted from 0")]
+    NoSuchStage {
+        /// The stage asked for.
+        stage: usize,
+        /// Stages in the configuration.
+        stages: usize,
+    },
+    /// A checkpoint could not be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// No checkpoint that all stages have.
+    #[error("there is no checkpoint in {folder} that all stages have complete; start without --resume")]
+    NothingToResume {
+        /// This stage's folder.
+        folder: String,
+    },
+    /// The pipeline.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// What happens could not be recorded.
+    #[error("cannot record what happens")]
+    Events(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

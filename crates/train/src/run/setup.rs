@@ -1,0 +1,238 @@
+//! What every stage derives from the configuration and the texts, the same on each.
+
+use burn::tensor::Device;
+use sha2::{Digest, Sha256};
+use thinwire_codec::Shape;
+use thinwire_link::{Deadlines, Hello, Link, LinkConfig, Rate, RunId, Terms};
+
+use super::RunError;
+use crate::checkpoint::RunFacts;
+use crate::config::{BoundaryCodecs, Config, LayerMap, Unit};
+use crate::data::{Batches, Corpus, Tokenizer};
+use crate::model::{Architecture, Part};
+use crate::optim::{AdamW, RateSchedule};
+use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
+
+/// Longest control message apart from a tied matrix: norms, file lists.
+const CONTROL_BYTES: u64 = 64 << 20;
+
+/// A run, ready to be started on any of its stages.
+#[derive(Debug)]
+pub struct Setup {
+    /// The configuration, checked.
+    pub config: Config,
+    /// The model.
+    pub architecture: Architecture,
+    /// Who owns what.
+    pub map: LayerMap,
+    /// The training text, in micro-batches.
+    pub batches: Batches,
+    /// SHA-256 of the training text.
+    pub training_text: String,
+    /// The held-out text, if there is one.
+    pub heldout: Option<Corpus>,
+    /// The tokenizer's name.
+    pub tokenizer: String,
+}
+
+/// A stage's links to its neighbours.
+#[derive(Default)]
+pub struct Links {
+    /// To the stage before.
+    pub previous: Option<Link>,
+    /// To the stage after.
+    pub next: Option<Link>,
+}
+
+impl Setup {
+    /// Reads the texts and checks that everything fits together.
+    ///
+    /// # Errors
+    /// A text or tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
+    pub fn load(config: Config) -> Result<Self, RunError> {
+        let tokenizer = Tokenizer::load(&config.data.tokenizer)?;
+        let architecture = architecture(&config, &tokenizer)?;
+        let map = match config.pipeline.manual_map(config.model.layers)? {
+            Some(map) => map,
+            None if config.pipeline.stages == 1 => {
+                LayerMap::from_counts(config.model.layers, &[config.model.layers + 2])
+                    .expect("one stage may own all units")
+            }
+            None => return Err(RunError::NoLayerMap),
+        };
+        let corpus = Corpus::load(&config.data.train, &tokenizer)?;
+        let heldout = config.data.heldout.as_ref().map(|path| Corpus::load(path, &tokenizer)).transpose()?;
+        let training_text = corpus.sha256().to_owned();
+        let batches = Batches::new(corpus, &config.train, config.run.seed);
+        let tokenizer = tokenizer.id().to_owned();
+        Ok(Self { config, architecture, map, batches, training_text, heldout, tokenizer })
+    }
+
+    /// Stages of the run.
+    pub fn stages(&self) -> usize {
+        self.map.stages().len()
+    }
+
+    /// What both ends of a link must have equal.
+    ///
+    /// # Errors
+    /// Never for the names used here; the type cannot know that.
+    pub fn terms(&self, resume: bool) -> Result<Terms, RunError> {
+        let Config { run, train, optimizer, eval, pipeline, checkpoint, .. } = &self.config;
+        let mut terms = Terms::new();
+        terms.add("model", json(&self.architecture))?;
+        terms.add("model hash", hex(&Sha256::digest(json(&self.architecture))))?;
+        terms.add("seed", run.seed)?;
+        terms.add("layer map", &self.map)?;
+        terms.add("schedule", json(&pipeline.schedule))?;
+        terms.add("steps", train.steps)?;
+        terms.add("sequence", train.sequence)?;
+        terms.add("micro-batch", train.micro_batch)?;
+        terms.add("micro-batches", train.micro_batches)?;
+        terms.add("dtype", "f32")?;
+        for (boundary, before) in self.map.boundaries().into_iter().enumerate() {
+            let codecs = pipeline.boundary(before);
+            terms.add(format!("codec {boundary}-{}", boundary + 1), &codecs.forward)?;
+            terms.add(format!("codec {}-{boundary}", boundary + 1), &codecs.backward)?;
+        }
+        terms.add("tokenizer", &self.tokenizer)?;
+        terms.add("training text", &self.training_text)?;
+        terms.add("held-out text", self.heldout.as_ref().map_or("none", Corpus::sha256))?;
+        terms.add("evaluation", json(eval))?;
+        terms.add("optimizer", json(optimizer))?;
+        terms.add("non-finite", json(&pipeline.non_finite))?;
+        terms.add("checkpoint every", checkpoint.every)?;
+        terms.add("resume", resume)?;
+        Ok(terms)
+    }
+
+    /// The run's name in every frame: a fingerprint of the terms, so that stages started by hand agree on it.
+    ///
+    /// # Errors
+    /// As [`Setup::terms`].
+    pub fn run_id(&self) -> Result<RunId, RunError> {
+        let mut hash = Sha256::new();
+        for (name, value) in self.terms(false)?.iter() {
+            hash.update(name.as_bytes());
+            hash.update([0]);
+            hash.update(value.as_bytes());
+            hash.update([0]);
+        }
+        let digest = hash.finalize();
+        Ok(RunId(std::array::from_fn(|byte| digest[byte])))
+    }
+
+    /// What a checkpoint of the run says about it.
+    ///
+    /// # Errors
+    /// As [`Setup::terms`].
+    pub fn facts(&self) -> Result<RunFacts, RunError> {
+        Ok(RunFacts {
+            run: self.run_id()?.to_string(),
+            architecture: self.architecture.clone(),
+            stages: self.map.stages().to_vec(),
+            seed: self.config.run.seed,
+            tokenizer: self.tokenizer.clone(),
+            data: self.training_text.clone(),
+        })
+    }
+
+    /// What the link from `stage` to its neighbour `peer` needs.
+    ///
+    /// # Errors
+    /// As [`Setup::terms`].
+    pub fn link_config(&self, stage: usize, peer: usize, resume: bool) -> Result<LinkConfig, RunError> {
+        let pipeline = &self.config.pipeline;
+        let bandwidth = self.boundary(stage.min(peer)).bandwidth;
+        Ok(LinkConfig {
+            hello: Hello {
+                run: self.run_id()?,
+                stage: stage as u32,
+                peer_stage: peer as u32,
+                stages: self.stages() as u32,
+                terms: self.terms(resume)?,
+            },
+            deadlines: Deadlines {
+                connect: pipeline.connect_deadline(),
+                progress: pipeline.deadline(),
+                ..Deadlines::default()
+            },
+            rate: bandwidth.and_then(|bandwidth| Rate::bits(bandwidth.bits_per_second())),
+        })
+    }
+
+    /// The codecs and bandwidth between `stage` and the next.
+    pub fn boundary(&self, stage: usize) -> BoundaryCodecs {
+        self.config.pipeline.boundary(self.map.boundaries()[stage])
+    }
+
+    /// Stage `stage` with its links.
+    ///
+    /// # Errors
+    /// A stage that does not exist, or a codec that cannot be built.
+    pub fn engine(&self, stage: usize, links: Links) -> Result<Engine, RunError> {
+        let stages = self.stages();
+        let units = self.map.stages().get(stage).ok_or(RunError::NoSuchStage { stage, stages })?;
+        let Config { run, train, optimizer, pipeline, metrics, .. } = &self.config;
+        let settings = EngineSettings {
+            stage,
+            stages,
+            schedule: pipeline.schedule,
+            rates: RateSchedule::new(optimizer, train.steps),
+            clip_norm: optimizer.clip_norm,
+            non_finite: pipeline.non_finite,
+            deadline: pipeline.deadline(),
+            trace: metrics.trace,
+        };
+        let device = Device::flex();
+        let units: Vec<Unit> = units.iter().collect();
+        let part = Part::new(&self.architecture, &units, run.seed, &device);
+        let optimizer = AdamW::new(optimizer, part.params().len());
+        let compute = Compute::new(part, device);
+        let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
+        let next = links.next.map(|link| self.attach(link, stage)).transpose()?;
+        Ok(Engine::new(settings, compute, optimizer, previous, next))
+    }
+
+    fn attach(&self, link: Link, stage: usize) -> Result<Attachment, RunError> {
+        let peer = link.peer.stage() as usize;
+        let BoundaryCodecs { forward, backward, .. } = self.boundary(stage.min(peer));
+        let (outgoing, incoming) = if peer > stage { (forward, backward) } else { (backward, forward) };
+        let Config { train, eval, pipeline, metrics, .. } = &self.config;
+        let samples = train.micro_batch.max(eval.micro_batch);
+        let tied = if self.architecture.tied { 4 * self.architecture.vocab * self.architecture.hidden } else { 0 };
+        let terms = pipeline::Terms {
+            stage,
+            run: self.run_id()?,
+            largest: Shape::new(samples, train.sequence, self.architecture.hidden),
+            longest_control: CONTROL_BYTES + tied as u64,
+            non_finite: pipeline.non_finite,
+            error_every: metrics.error_every,
+            // Enough that no schedule fills it: a full queue on both sides of a link would be a deadlock.
+            queue: train.micro_batches + 2,
+        };
+        let codecs = Codecs { outgoing: outgoing.build()?, incoming: incoming.build()? };
+        Ok(Attachment { link, codecs, terms })
+    }
+}
+
+/// The model of a configuration, its vocabulary from the tokenizer unless it is set.
+///
+/// # Errors
+/// `model.vocab` is below the tokenizer's.
+fn architecture(config: &Config, tokenizer: &Tokenizer) -> Result<Architecture, RunError> {
+    let ids = tokenizer.vocab_size();
+    let vocab = config.model.vocab.unwrap_or(ids);
+    if vocab < ids {
+        return Err(RunError::Vocabulary { vocab, tokenizer: ids });
+    }
+    Ok(Architecture::new(&config.model, vocab))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("settings are plain data")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

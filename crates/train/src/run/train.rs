@@ -1,0 +1,203 @@
+//! One stage's life: steps, evaluations, checkpoints.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::{Links, RunError, Setup};
+use crate::checkpoint::{self, FileEntry, Manifest, RunFacts};
+use crate::data::evaluation;
+use crate::metrics::Event;
+use crate::pipeline::{Engine, Evaluation};
+
+/// Whether the run starts from a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// From the seed.
+    Fresh,
+    /// From the newest checkpoint that all stages have.
+    Newest,
+}
+
+/// How a run ended, the same on every stage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Steps done, those before a resume included.
+    pub steps: u64,
+    /// Mean loss of the last step.
+    pub loss: f64,
+    /// The last evaluation.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// Receives what happens.
+pub type Emit<'a> = dyn FnMut(Event) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
+
+/// Runs stage `stage` of `setup` to its end.
+///
+/// # Errors
+/// Anything that ends the run early; both neighbours have then been told why.
+pub fn train(
+    setup: Setup,
+    stage: usize,
+    links: Links,
+    resume: Resume,
+    emit: &mut Emit<'_>,
+) -> Result<Outcome, RunError> {
+    let mut engine = setup.engine(stage, links)?;
+    match Life::new(setup, stage, emit).and_then(|mut life| life.run(&mut engine, resume)) {
+        Ok(outcome) => {
+            engine.close();
+            Ok(outcome)
+        }
+        Err(RunError::Pipeline(error)) => Err(engine.abort(error).into()),
+        Err(error) => {
+            engine.abort_because(&format!("stage {stage}: {}", crate::text::chain(&error)));
+            Err(error)
+        }
+    }
+}
+
+struct Life<'a, 'e> {
+    setup: Setup,
+    stage: usize,
+    folder: PathBuf,
+    facts: RunFacts,
+    emit: &'a mut Emit<'e>,
+}
+
+impl<'a, 'e> Life<'a, 'e> {
+    fn new(setup: Setup, stage: usize, emit: &'a mut Emit<'e>) -> Result<Self, RunError> {
+        let facts = setup.facts()?;
+        let folder = setup.config.run.dir.join("checkpoints");
+        Ok(Self { setup, stage, folder, facts, emit })
+    }
+
+    fn run(&mut self, engine: &mut Engine, resume: Resume) -> Result<Outcome, RunError> {
+        let parameters = engine.state().0.params().iter().map(|p| p.len() as u64).sum();
+        self.emit(Event::Started {
+            stage: self.stage,
+            stages: self.setup.stages(),
+            layers: self.setup.map.stages()[self.stage].to_string(),
+            parameters,
+            threads: rayon::current_num_threads(),
+        })?;
+        let first = match resume {
+            Resume::Fresh => 1,
+            Resume::Newest => self.resume(engine)? + 1,
+        };
+        let begin = Instant::now();
+        let steps = self.setup.config.train.steps;
+        let mut outcome = Outcome { steps, loss: f64::NAN, evaluation: None };
+        let mut tokens = 0;
+        for step in first..=steps {
+            let (loss, trained) = self.step(engine, step)?;
+            outcome.loss = loss;
+            tokens += trained;
+            if due(step, self.setup.config.eval.every, steps) {
+                outcome.evaluation = self.evaluate(engine, step)?.or(outcome.evaluation);
+            }
+            if due(step, self.setup.config.checkpoint.every, steps) {
+                self.checkpoint(engine, step)?;
+            }
+        }
+        if first > steps {
+            outcome.evaluation = self.evaluate(engine, steps)?;
+        }
+        self.emit(Event::Finished {
+            stage: self.stage,
+            steps,
+            final_loss: outcome.loss,
+            heldout_perplexity: outcome.evaluation.map(|evaluation| evaluation.loss.exp()),
+            tokens,
+            seconds: begin.elapsed().as_secs_f64(),
+            links: engine.links(),
+        })?;
+        Ok(outcome)
+    }
+
+    fn step(&mut self, engine: &mut Engine, step: u64) -> Result<(f64, u64), RunError> {
+        let batches = self.setup.batches.step(step - 1);
+        let report = engine.step(step, &batches)?;
+        for text in report.lost.into_iter().chain(report.skipped.clone()) {
+            self.emit(Event::Warning { stage: self.stage, text: format!("step {step} skipped: {text}") })?;
+        }
+        self.emit(Event::Step {
+            stage: self.stage,
+            step,
+            loss: report.loss,
+            tokens: report.tokens as u64,
+            learning_rate: report.learning_rate,
+            gradient_norm: report.gradient_norm,
+            skipped: report.skipped.is_some(),
+            seconds: report.seconds,
+            times: report.times,
+            links: report.links,
+        })?;
+        let spans = engine.take_spans();
+        if !spans.is_empty() {
+            self.emit(Event::Spans { stage: self.stage, spans })?;
+        }
+        Ok((report.loss, report.tokens as u64))
+    }
+
+    fn evaluate(&mut self, engine: &mut Engine, step: u64) -> Result<Option<Evaluation>, RunError> {
+        let Some(heldout) = &self.setup.heldout else { return Ok(None) };
+        let (train, eval) = (&self.setup.config.train, &self.setup.config.eval);
+        let begin = Instant::now();
+        let batches = evaluation(heldout, train.sequence, eval.tokens, eval.micro_batch);
+        let result = engine.evaluate(step, batches)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        self.emit(Event::Eval {
+            stage: self.stage,
+            step,
+            loss: result.loss,
+            perplexity: result.loss.exp(),
+            tokens: result.tokens,
+            seconds,
+        })?;
+        Ok(Some(result))
+    }
+
+    fn checkpoint(&mut self, engine: &mut Engine, step: u64) -> Result<(), RunError> {
+        let begin = Instant::now();
+        let (part, optimizer) = engine.state();
+        let own = checkpoint::write_units(&self.folder, step, part, optimizer)?;
+        let bytes = own.iter().map(|file| file.bytes).sum();
+        let gather = |below: Option<Vec<FileEntry>>| below.unwrap_or_default().into_iter().chain(own).collect();
+        let files = engine.agree_on_checkpoint(step, gather)?;
+        let manifest = Manifest::new(step, self.facts.clone(), files)?;
+        checkpoint::commit(&self.folder, &manifest)?;
+        checkpoint::prune(&self.folder, self.setup.config.checkpoint.keep)?;
+        self.emit(Event::Checkpoint {
+            stage: self.stage,
+            step,
+            path: checkpoint::folder(&self.folder, step).display().to_string(),
+            bytes,
+            seconds: begin.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Restores the newest checkpoint that all stages have, and returns its step.
+    fn resume(&mut self, engine: &mut Engine) -> Result<u64, RunError> {
+        let own = checkpoint::available(&self.folder, &self.setup.map.stages()[self.stage])?;
+        let common = |below: Option<Vec<u64>>| match below {
+            Some(below) => below.into_iter().filter(|step| own.contains(step)).collect(),
+            None => own,
+        };
+        let newest = engine.agree_on_resume(common)?;
+        let step = newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
+        let (part, optimizer) = engine.state_mut();
+        checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
+        self.emit(Event::Resumed { stage: self.stage, step })?;
+        Ok(step)
+    }
+
+    fn emit(&mut self, event: Event) -> Result<(), RunError> {
+        (self.emit)(event).map_err(RunError::Events)
+    }
+}
+
+/// Whether something that happens every `every` steps, and at the end, happens after `step`.
+fn due(step: u64, every: u64, steps: u64) -> bool {
+    step == steps || (every > 0 && step.is_multiple_of(every))
+}
