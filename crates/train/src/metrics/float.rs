@@ -10,6 +10,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserializer, Serializer};
 
 /// For `#[serde(with = "float")]` on an `f64`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     match *value {
         x if x.is_nan() => serializer.serialize_str("NaN"),
@@ -62,6 +63,7 @@ pub(super) mod option {
     #[derive(Serialize, Deserialize)]
     struct Float(#[serde(with = "super")] f64);
 
+    #[expect(clippy::ref_option, reason = "serde calls it with a reference")]
     pub(crate) fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
         value.map(Float).serialize(serializer)
     }

@@ -20,7 +20,7 @@ const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 /// Longer curves are drawn as means of neighbouring steps: the picture has no room for more.
-const MAX_POINTS: usize = 600;
+const MAX_POINTS: usize = 300;
 /// Least distance between the two figures at the curves' ends, in pixels.
 const LABEL_HEIGHT: i32 = 20;
 
@@ -107,9 +107,10 @@ fn draw(svg: &mut String, curves: [(&LossCurve, &Pen); 2], ends: [(u64, f64); 2]
     let mut chart = ChartBuilder::on(&root)
         .margin_top(88)
         .margin_right(76)
+        .margin_left(14)
         .margin_bottom(8)
         .x_label_area_size(50)
-        .y_label_area_size(64)
+        .y_label_area_size(60)
         .build_cartesian_2d(steps, losses)?;
     let steps_a_point = thinned.iter().map(|curve| curve.1).max();
     chart
@@ -143,13 +144,13 @@ fn x_description(steps_a_point: Option<usize>) -> String {
 
 /// A title, and under it a line sample and a name for each curve, the run first.
 fn draw_legend(root: &DrawingArea<SVGBackend<'_>, Shift>, curves: [(&LossCurve, &Pen); 2]) -> Drawn {
-    root.draw(&Text::new("Training loss, compressed and not", (64, 10), (FONT, 22).into_font().color(&INK)))?;
+    root.draw(&Text::new("Training loss, compressed and not", (74, 10), (FONT, 22).into_font().color(&INK)))?;
     for (y, (curve, pen)) in [66, 44].into_iter().zip(curves) {
         // XML cannot hold control characters, escaped or not.
         let label = curve.label.replace(char::is_control, " ");
         let left = Pos::new(HPos::Left, VPos::Center);
-        root.draw(&PathElement::new([(64, y), (96, y)], pen.color.stroke_width(pen.width)))?;
-        root.draw(&Text::new(label, (104, y), (FONT, 17).into_text_style(root).color(&INK).pos(left)))?;
+        root.draw(&PathElement::new([(74, y), (106, y)], pen.color.stroke_width(pen.width)))?;
+        root.draw(&Text::new(label, (114, y), (FONT, 17).into_text_style(root).color(&INK).pos(left)))?;
     }
     Ok(())
 }
@@ -222,8 +223,8 @@ mod tests {
 
     #[test]
     fn long_curves_are_thinned_to_means() {
-        let (points, steps) = curve("a", (0..1500).map(f64::from)).thinned();
-        assert_eq!((points.len(), steps), (500, 3));
+        let (points, steps) = curve("a", (0..900).map(f64::from)).thinned();
+        assert_eq!((points.len(), steps), (300, 3));
         assert_eq!(points[..2], [(2, 1.0), (5, 4.0)]);
     }
 

@@ -28,7 +28,7 @@ pub struct RecorderOptions {
     pub total_steps: u64,
     /// Whether to write a Chrome trace, `trace.json`.
     pub trace: bool,
-    /// Whether to write a TensorBoard event file.
+    /// Whether to write a `TensorBoard` event file.
     pub tensorboard: bool,
     /// How to show progress on standard error.
     pub display: DisplayMode,

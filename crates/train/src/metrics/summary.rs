@@ -72,11 +72,11 @@ struct Table {
 
 impl Table {
     fn new<const N: usize>(header: [&str; N]) -> Table {
-        Table { rows: vec![header.map(str::to_owned).to_vec()] }
+        Table { rows: vec![Vec::from(header.map(str::to_owned))] }
     }
 
     fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        self.rows.push(Vec::from(cells));
     }
 
     fn traffic(links: &[LinkSummary]) -> Table {

@@ -1,4 +1,4 @@
-//! TensorBoard event files.
+//! `TensorBoard` event files.
 //!
 //! The file is a sequence of `TFRecord`s (`tensorflow/core/lib/io/record_writer.h`): length, masked CRC-32C of the
 //! length, data, masked CRC-32C of the data. The data are `tensorflow.Event` messages (`event.proto`), of which four

@@ -76,13 +76,11 @@ impl TraceFile {
     }
 
     /// The lane's thread number; names the lane, and the stage with it, when first seen.
-    fn thread(&mut self, stage: usize, lane: &str, lines: &mut Vec<u8>) -> usize {
+    fn thread(&mut self, stage: usize, lane: &str, out: &mut Vec<u8>) -> usize {
         let lanes = self.lanes.entry(stage).or_insert_with(|| {
-            push_line(
-                lines,
-                &metadata("process_name", stage, 0, &json!({ "name": format!("stage {stage}") })),
-            );
-            push_line(lines, &metadata("process_sort_index", stage, 0, &json!({ "sort_index": stage })));
+            let name = json!({ "name": format!("stage {stage}") });
+            push_line(out, &metadata("process_name", stage, 0, &name));
+            push_line(out, &metadata("process_sort_index", stage, 0, &json!({ "sort_index": stage })));
             Vec::new()
         });
         if let Some(tid) = lanes.iter().position(|name| name == lane) {
@@ -90,7 +88,7 @@ impl TraceFile {
         }
         let tid = lanes.len();
         lanes.push(lane.to_owned());
-        push_line(lines, &metadata("thread_name", stage, tid, &json!({ "name": lane })));
+        push_line(out, &metadata("thread_name", stage, tid, &json!({ "name": lane })));
         tid
     }
 
@@ -194,7 +192,9 @@ mod tests {
         let dir = tempdir().unwrap();
         for (name, content) in [("missing", None), ("empty", Some("")), ("begun", Some("[\n"))] {
             let path = dir.path().join(name);
-            content.map(|content| fs::write(&path, content).unwrap());
+            if let Some(content) = content {
+                fs::write(&path, content).unwrap();
+            }
             let mut trace = TraceFile::append(&path).unwrap();
             trace.spans(0, &[samples::span(1)]).unwrap();
             trace.close().unwrap();

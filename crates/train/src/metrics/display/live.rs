@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use super::super::record::{LinkRecord, StageRecord, StepRecord};
 use super::super::text;
@@ -35,7 +35,10 @@ impl Live {
 
     fn on(target: ProgressDrawTarget, progress: &Progress) -> Live {
         let style = ProgressStyle::with_template(BAR).expect("BAR is a valid template").progress_chars("=> ");
-        let bar = ProgressBar::with_draw_target(Some(progress.total_steps), target).with_style(style);
+        // Abandoned: the last state stays on the screen when a run ends with an error, too.
+        let bar = ProgressBar::with_draw_target(Some(progress.total_steps), target)
+            .with_style(style)
+            .with_finish(ProgressFinish::Abandon);
         bar.set_position(progress.first_step);
         // Steps of an earlier process say nothing about this one's speed.
         bar.reset_eta();

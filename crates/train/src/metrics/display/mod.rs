@@ -82,10 +82,10 @@ impl Display {
 
     /// Tells in a line of its own what happened, if it is worth one.
     pub(super) fn note(&mut self, event: &Event) {
-        let Some(line) = note(event) else { return };
+        let Some(text) = note(event) else { return };
         match self {
-            Display::Live(live) => live.note(&line),
-            Display::Plain(plain) => plain.note(&line),
+            Display::Live(live) => live.note(&text),
+            Display::Plain(plain) => plain.note(&text),
             Display::Off => {}
         }
     }
@@ -104,7 +104,7 @@ fn note(event: &Event) -> Option<String> {
     Some(match event {
         Event::Started { stage, stages, layers, parameters, threads } => {
             let parameters = text::count(*parameters);
-            format!("stage {stage} of {stages}: {layers}, {parameters} parameters, {threads} threads")
+            format!("stage {stage} of {stages}: {layers}, {parameters} parameters, threads: {threads}")
         }
         Event::Listening { stage, address } => format!("stage {stage}: listening on {address}"),
         Event::Connected { stage, peer, address, bandwidth } => {

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_line_at_first_for_an_evaluation_and_at_the_end() {
         let log = Log::default();
-        let mut plain = Plain::on(Box::new(log.clone()), Duration::from_secs(3600));
+        let mut plain = Plain::on(Box::new(log.clone()), Duration::from_hours(1));
         let mut progress = Progress { total_steps: 4, ..Progress::default() };
         for step in 1..=4 {
             progress.step = Some(samples::step_record(step));
