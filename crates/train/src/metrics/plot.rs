@@ -60,13 +60,13 @@ impl LossCurve {
         Ok(LossCurve { label: label.to_owned(), points: points.collect() })
     }
 
-    /// The curve with at most [`MAX_POINTS`] points, and the steps a point stands for. A mean with a loss that is not
-    /// finite is not finite either, and leaves a gap.
+    /// The curve with at most [`MAX_POINTS`] points, and the steps a point stands for. A mean without a single finite
+    /// loss is not finite, and leaves a gap.
     fn thinned(&self) -> (Vec<(u64, f64)>, usize) {
         let steps = self.points.len().div_ceil(MAX_POINTS).max(1);
         let mean = |chunk: &[(u64, f64)]| {
-            let sum: f64 = chunk.iter().map(|point| point.1).sum();
-            (chunk[chunk.len() / 2].0, sum / chunk.len() as f64)
+            let finite = chunk.iter().map(|point| point.1).filter(|loss| loss.is_finite());
+            (chunk[chunk.len() / 2].0, finite.clone().sum::<f64>() / finite.count() as f64)
         };
         (self.points.chunks(steps).map(mean).collect(), steps)
     }
@@ -103,7 +103,7 @@ fn draw(svg: &mut String, curves: [(&LossCurve, &Pen); 2], ends: [(u64, f64); 2]
     root.fill(&WHITE)?;
     draw_legend(&root, curves)?;
     let thinned = curves.map(|(curve, _)| curve.thinned());
-    let (steps, losses) = ranges(thinned.iter().flat_map(|(points, _)| points));
+    let (steps, losses) = ranges(thinned.iter().flat_map(|(points, _)| points).chain(&ends));
     let mut chart = ChartBuilder::on(&root)
         .margin_top(88)
         .margin_right(76)
@@ -226,6 +226,8 @@ mod tests {
         let (points, steps) = curve("a", (0..900).map(f64::from)).thinned();
         assert_eq!((points.len(), steps), (300, 3));
         assert_eq!(points[..2], [(2, 1.0), (5, 4.0)]);
+        let (points, _) = curve("a", (0..900).map(|i| if i % 3 == 0 { f64::NAN } else { 2.0 })).thinned();
+        assert!(points.iter().all(|point| point.1 == 2.0), "means of what is finite");
     }
 
     #[test]
