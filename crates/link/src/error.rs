@@ -25,7 +25,7 @@ pub struct FrameName {
 impl fmt::Display for FrameName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            FrameKind::Hello | FrameKind::Abort => self.kind.fmt(f),
+            FrameKind::Hello | FrameKind::Ready | FrameKind::Abort => self.kind.fmt(f),
             FrameKind::Control => write!(f, "control of step {}", self.step),
             kind => write!(f, "{kind} of step {}, micro-batch {}", self.step, self.micro_batch),
         }

@@ -97,6 +97,17 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// [`FrameError`] names the field that is wrong, what was expected and what was found.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
+        match Self::split_first(bytes)? {
+            (frame, []) => Ok(frame),
+            (_, rest) => Err(FrameError::TrailingBytes { extra: rest.len() as u64 }),
+        }
+    }
+
+    /// The frame that `bytes` begin with, checksums verified, and the bytes after it.
+    ///
+    /// # Errors
+    /// As [`Frame::parse`].
+    pub fn split_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), FrameError> {
         let mut reader = Reader::new(bytes);
         check_prefix(Reader::new(bytes).array("frame prefix")?)?;
         let wire = WireHeader::parse(&reader.array("frame header")?)?;
@@ -105,8 +116,7 @@ impl<'a> Frame<'a> {
         let length = usize::try_from(header.payload_len).unwrap_or(usize::MAX);
         let payload = reader.take(length, "frame payload")?;
         check_payload(&wire, payload)?;
-        reader.finish()?;
-        Ok(Self { header, payload })
+        Ok((Self { header, payload }, &bytes[HEADER_LEN + length..]))
     }
 
     /// The frame's bytes.

@@ -8,20 +8,22 @@ use std::fmt;
 pub enum FrameKind {
     /// The first frame in each direction: who speaks, and the terms both ends must share.
     Hello = 0,
+    /// The second frame in each direction: the peer's hello came and fits. No payload.
+    Ready = 1,
     /// A boundary activation of a training micro-batch: a codec message.
-    Forward = 1,
+    Forward = 2,
     /// The gradient of a boundary activation: a codec message.
-    Backward = 2,
+    Backward = 3,
     /// A boundary activation of an evaluation batch: a codec message.
-    EvalForward = 3,
+    EvalForward = 4,
     /// In place of a [`Forward`](Self::Forward) frame: the micro-batch is lost. No payload.
-    PoisonedForward = 4,
+    PoisonedForward = 5,
     /// In place of a [`Backward`](Self::Backward) frame: the micro-batch is lost. No payload.
-    PoisonedBackward = 5,
+    PoisonedBackward = 6,
     /// An exchange at the end of a step, or any other bytes that are not a tensor.
-    Control = 6,
+    Control = 7,
     /// The sender gives up: the payload is the reason, UTF-8.
-    Abort = 7,
+    Abort = 8,
 }
 
 /// The two classes that frames are counted in.
@@ -35,8 +37,9 @@ pub enum FrameClass {
 
 impl FrameKind {
     /// Every kind, in the order of its wire byte.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Hello,
+        Self::Ready,
         Self::Forward,
         Self::Backward,
         Self::EvalForward,
@@ -64,9 +67,14 @@ impl FrameKind {
         }
     }
 
-    /// Whether the frame stands for a lost micro-batch, and so has no payload.
+    /// Whether the frame stands for a lost micro-batch.
     pub fn is_poisoned(self) -> bool {
         matches!(self, Self::PoisonedForward | Self::PoisonedBackward)
+    }
+
+    /// Whether a frame of this kind may have a payload.
+    pub fn has_payload(self) -> bool {
+        !self.is_poisoned() && self != Self::Ready
     }
 }
 
@@ -74,6 +82,7 @@ impl fmt::Display for FrameKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Hello => "hello",
+            Self::Ready => "ready",
             Self::Forward => "forward",
             Self::Backward => "backward",
             Self::EvalForward => "eval-forward",
@@ -95,6 +104,6 @@ mod tests {
             assert_eq!(usize::from(kind.to_wire()), position);
             assert_eq!(FrameKind::from_wire(kind.to_wire()), Some(kind));
         }
-        assert_eq!(FrameKind::from_wire(8), None);
+        assert_eq!(FrameKind::from_wire(9), None);
     }
 }

@@ -23,6 +23,8 @@ mod paced;
 mod peer;
 mod run_id;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
 mod text;
 mod throttle;
 mod tls;

@@ -47,8 +47,8 @@ fn end(here: &LinkConfig, there: &LinkConfig, out: PipeWriter, input: PipeReader
     let peer = Peer::in_memory(there.hello.stage);
     let counters = Arc::new(Counters::default());
     let patience = Patience::Idle(here.deadlines.progress);
-    let sink = MemorySink { out: Paced::new(out, here.rate, Arc::clone(&counters)) };
-    let source = MemorySource { input, counters: Arc::clone(&counters) };
+    let sink = MemorySink::new(Paced::new(out, here.rate, Arc::clone(&counters)));
+    let source = MemorySource::new(input, Arc::clone(&counters));
     Link {
         sender: Box::new(FramedSender::new(sink, peer.clone(), Arc::clone(&counters), patience)),
         receiver: Box::new(FramedReceiver::new(
@@ -67,6 +67,12 @@ pub(crate) struct MemorySink {
     out: Paced<PipeWriter>,
 }
 
+impl MemorySink {
+    pub(crate) fn new(out: Paced<PipeWriter>) -> Self {
+        Self { out }
+    }
+}
+
 impl Sink for MemorySink {
     fn write(&mut self, parts: &[IoSlice<'_>], patience: Patience) -> Result<usize, Fault> {
         let piece = &parts[0][..parts[0].len().min(PIECE)];
@@ -82,6 +88,12 @@ impl Sink for MemorySink {
 pub(crate) struct MemorySource {
     input: PipeReader,
     counters: Arc<Counters>,
+}
+
+impl MemorySource {
+    pub(crate) fn new(input: PipeReader, counters: Arc<Counters>) -> Self {
+        Self { input, counters }
+    }
 }
 
 impl Source for MemorySource {

@@ -39,7 +39,9 @@ impl Clock for SystemClock {
 pub(crate) struct Throttle<C = SystemClock> {
     rate: Rate,
     paid_until: Instant,
-    overslept: Duration,
+    /// When the last piece was let go, and how late that was.
+    released: Instant,
+    late: Duration,
     clock: C,
 }
 
@@ -51,7 +53,8 @@ impl Throttle {
 
 impl<C: Clock> Throttle<C> {
     fn with_clock(rate: Rate, clock: C) -> Self {
-        Self { rate, paid_until: clock.now(), overslept: Duration::ZERO, clock }
+        let now = clock.now();
+        Self { rate, paid_until: now, released: now, late: Duration::ZERO, clock }
     }
 
     /// The most bytes to [`pay`](Self::pay) for at once.
@@ -63,21 +66,20 @@ impl<C: Clock> Throttle<C> {
     /// Waits until `bytes` may leave; returns the time waited.
     pub(crate) fn pay(&mut self, bytes: usize) -> Duration {
         let now = self.clock.now();
-        // The operating system wakes late; what was lost that way is made up for, beyond the burst if need be.
-        let credit = BURST.max(self.overslept);
+        // The operating system wakes late; a transfer without a pause makes up for it, beyond the burst if need be.
+        let paused = now.saturating_duration_since(self.released) > BURST;
+        let credit = if paused { BURST } else { BURST.max(self.late) };
         if let Some(earliest) = now.checked_sub(credit) {
             self.paid_until = self.paid_until.max(earliest);
         }
         self.paid_until += self.rate.time_for(bytes);
         let wait = self.paid_until.saturating_duration_since(now);
-        self.overslept = Duration::ZERO;
-        if wait.is_zero() {
-            return wait;
+        if !wait.is_zero() {
+            self.clock.sleep(wait);
         }
-        self.clock.sleep(wait);
-        let woken = self.clock.now();
-        self.overslept = woken.saturating_duration_since(self.paid_until);
-        woken.saturating_duration_since(now)
+        self.released = self.clock.now();
+        self.late = self.released.saturating_duration_since(self.paid_until);
+        self.released.saturating_duration_since(now)
     }
 }
 
@@ -144,15 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_late_wake_up_is_made_up_for_once() {
-        let mut throttle = throttle(10_000_000, Duration::ZERO);
-        throttle.clock.late = Duration::from_millis(50);
+    fn a_pause_forfeits_what_a_late_wake_up_left() {
+        let mut throttle = throttle(10_000_000, Duration::from_millis(50));
         throttle.pay(1);
         throttle.clock.late = Duration::ZERO;
-        throttle.pay(1);
-        // The lateness was 50 ms and is used up or kept, never doubled by the idle time that follows.
         throttle.clock.sleep(Duration::from_secs(1));
-        throttle.pay(1);
         let taken = transfer(&mut throttle, 1_250_000);
         assert!(taken >= Duration::from_secs(1) - BURST, "{taken:?}");
     }

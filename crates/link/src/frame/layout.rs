@@ -42,7 +42,7 @@ pub(crate) fn check_prefix(prefix: [u8; PREFIX_LEN]) -> Result<(), FrameError> {
 
 /// Refuses a payload where the kind has none.
 pub(crate) fn check_kind_has_payload(header: &FrameHeader) -> Result<(), FrameError> {
-    if header.kind.is_poisoned() && header.payload_len != 0 {
+    if !header.kind.has_payload() && header.payload_len != 0 {
         return Err(FrameError::UnexpectedPayload { kind: header.kind, length: header.payload_len });
     }
     Ok(())
@@ -126,7 +126,7 @@ fn parse_dtype(byte: u8) -> Result<DType, FrameError> {
 }
 
 fn parse_kind(byte: u8) -> Result<FrameKind, FrameError> {
-    FrameKind::from_wire(byte).ok_or_else(|| unknown("frame kind", byte, "0 to 7"))
+    FrameKind::from_wire(byte).ok_or_else(|| unknown("frame kind", byte, "0 to 8"))
 }
 
 fn parse_codec(byte: u8) -> Result<CodecId, FrameError> {

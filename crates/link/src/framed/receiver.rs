@@ -42,6 +42,10 @@ impl<S: Source> FramedReceiver<S> {
         Self { source, peer, run, counters, patience, usable: true }
     }
 
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
     pub(crate) fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }

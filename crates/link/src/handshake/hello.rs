@@ -47,9 +47,11 @@ pub enum HelloError {
     /// A name occurs twice.
     #[error(transparent)]
     Terms(#[from] TermsError),
-    /// Something else came first.
-    #[error("a {found} frame came in its place")]
+    /// Something else came.
+    #[error("a {found} frame came where {expected} was expected")]
     OtherKind {
+        /// What should have come.
+        expected: FrameKind,
         /// What came.
         found: FrameKind,
     },

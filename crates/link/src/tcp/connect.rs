@@ -14,7 +14,7 @@ use crate::{
     tls,
 };
 
-use super::establish::{Keys, establish};
+use super::establish::{Keys, establish, linger};
 
 /// The pause after a failed attempt, in the beginning and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -68,7 +68,13 @@ fn attempt(
 ) -> Result<Link, LinkError> {
     let (socket, address) = open(address, countdown)?;
     let limit = config.deadlines.handshake.min(countdown.left());
-    establish(socket, address, tls::client(keys.identity, keys.pinned), keys, config, limit)
+    let spare = socket.try_clone().map_err(|source| LinkError::Connect { address, source })?;
+    let tls = tls::client(keys.identity, keys.pinned);
+    establish(socket, address, tls, keys, config, limit).inspect_err(|error| {
+        if error.is_final() {
+            linger(spare);
+        }
+    })
 }
 
 /// Connects to the first of the addresses behind a name that answers.

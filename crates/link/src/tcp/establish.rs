@@ -45,23 +45,6 @@ pub(super) fn establish(
     limit: Duration,
 ) -> Result<Link, LinkError> {
     let countdown = Countdown::start(limit);
-    let broken = |source| LinkError::TlsHandshake { address, waited: countdown.elapsed(), source };
-    let spare = socket.try_clone().map_err(broken)?;
-    let outcome = negotiate(socket, address, tls, keys, config, countdown);
-    if outcome.is_err() {
-        linger(spare, countdown);
-    }
-    outcome
-}
-
-fn negotiate(
-    socket: TcpStream,
-    address: SocketAddr,
-    tls: Result<Connection, rustls::Error>,
-    keys: Keys<'_>,
-    config: &LinkConfig,
-    countdown: Countdown,
-) -> Result<Link, LinkError> {
     let counters = Arc::new(Counters::default());
     let patience = countdown.within(Duration::MAX);
     let failed = |source| handshake_error(address, keys, countdown, source);
@@ -69,7 +52,11 @@ fn negotiate(
     let (input, out) = halves(socket, Arc::clone(&counters)).map_err(failed)?;
     let mut stream =
         Handshaking { input, out: Paced::new(out, config.rate, Arc::clone(&counters)), patience };
-    tls.complete_io(&mut stream).map_err(failed)?;
+    if let Err(error) = tls.complete_io(&mut stream) {
+        // The alert that tells the peer why; it may not get through, and that changes nothing.
+        while tls.wants_write() && tls.write_tls(&mut stream).is_ok() {}
+        return Err(failed(error));
+    }
 
     let peer = Peer::at(config.hello.peer_stage, address, *keys.pinned);
     let (sink, source) = tls::split(tls, stream.input, stream.out);
@@ -159,10 +146,11 @@ fn refuses_key(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::AlertReceived(AlertDescription::CertificateUnknown))
 }
 
-/// Says that nothing more comes, and drops what the peer still sends: closing a socket with unread bytes in it
-/// resets the connection, which may destroy the alert or hello that tells the peer why it was refused.
-fn linger(socket: TcpStream, countdown: Countdown) {
-    let patience = Countdown::start(LINGER).within(countdown.left());
+/// Ends a refused connection: says that nothing more comes, and drops what the peer still sends for a moment.
+/// Closing a socket with unread bytes in it resets the connection, which may destroy the alert or the hello that
+/// tells the peer why it was refused.
+pub(super) fn linger(socket: TcpStream) {
+    let patience = Countdown::start(LINGER).within(LINGER);
     // All of this is a courtesy to a peer that may be gone.
     let _ = socket.shutdown(Shutdown::Write);
     if let Ok((mut reader, _writer)) = halves(socket, Arc::default()) {

@@ -17,7 +17,7 @@ use crate::{
     tls,
 };
 
-use super::establish::{Keys, establish};
+use super::establish::{Keys, establish, linger};
 
 /// How often a waiting listener looks for new connections.
 const POLL: Duration = Duration::from_millis(5);
@@ -70,7 +70,6 @@ impl Listener {
         thread::scope(|scope| {
             let mut candidates = Candidates::new(keys, config);
             let outcome = self.choose(scope, &mut candidates);
-            // The threads of those left over end with their sockets.
             candidates.dismiss();
             outcome
         })
@@ -85,11 +84,12 @@ impl Listener {
         let mut last_refusal = None;
         while !countdown.is_over() {
             if candidates.sockets.len() < AT_ONCE {
-                match self.listener.accept() {
-                    Ok((socket, address)) => {
-                        candidates.examine(scope, socket, address);
-                        continue;
-                    }
+                match self
+                    .listener
+                    .accept()
+                    .and_then(|(socket, peer)| candidates.examine(scope, socket, peer))
+                {
+                    Ok(()) => continue,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(source) => {
                         last_refusal = Some(Box::new(LinkError::Accept { address: self.address, source }));
@@ -118,7 +118,11 @@ fn concerns_the_right_peer(error: &LinkError) -> bool {
     error.is_final() && !matches!(error, LinkError::WrongKey { .. } | LinkError::KeyRefused { .. })
 }
 
-type Verdict = (u64, Result<Link, LinkError>);
+/// What the thread of a candidate reports, in this order.
+enum Report {
+    Verdict(Result<Link, LinkError>),
+    Gone,
+}
 
 /// Connections in their handshake, each in a thread of its own.
 struct Candidates<'a> {
@@ -126,56 +130,68 @@ struct Candidates<'a> {
     config: &'a LinkConfig,
     sockets: HashMap<u64, TcpStream>,
     came: u64,
-    verdicts: mpsc::Receiver<Verdict>,
-    reporter: mpsc::Sender<Verdict>,
+    reports: mpsc::Receiver<(u64, Report)>,
+    reporter: mpsc::Sender<(u64, Report)>,
 }
 
 impl<'env> Candidates<'env> {
     fn new(keys: Keys<'env>, config: &'env LinkConfig) -> Self {
-        let (reporter, verdicts) = mpsc::channel();
-        Self { keys, config, sockets: HashMap::new(), came: 0, verdicts, reporter }
+        let (reporter, reports) = mpsc::channel();
+        Self { keys, config, sockets: HashMap::new(), came: 0, reports, reporter }
     }
 
+    /// Begins the handshake of one more connection.
+    ///
+    /// # Errors
+    /// The socket's.
     fn examine<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, 'env>,
         socket: TcpStream,
         address: SocketAddr,
-    ) {
-        let (keys, config, reporter) = (self.keys, self.config, self.reporter.clone());
-        let number = self.came;
-        self.came += 1;
+    ) -> io::Result<()> {
         // Some systems hand the listener's mode on to its connections.
-        let prepared = socket.set_nonblocking(false).and_then(|()| socket.try_clone());
-        match prepared {
-            Ok(copy) => self.sockets.insert(number, copy),
-            Err(source) => {
-                self.report(number, Err(LinkError::Connect { address, source }));
-                return;
-            }
-        };
+        socket.set_nonblocking(false)?;
+        let spare = socket.try_clone()?;
+        let number = self.came;
+        self.sockets.insert(number, socket.try_clone()?);
+        self.came += 1;
+        let (keys, config, reporter) = (self.keys, self.config, self.reporter.clone());
         scope.spawn(move || {
             let tls = tls::server(keys.identity, keys.pinned);
             let verdict = establish(socket, address, tls, keys, config, config.deadlines.handshake);
-            // Nobody listens once another connection was chosen.
-            let _ = reporter.send((number, verdict));
+            let refused = verdict.is_err();
+            // Nobody listens any more once another connection was chosen.
+            let _ = reporter.send((number, Report::Verdict(verdict)));
+            if refused {
+                linger(spare);
+            }
+            let _ = reporter.send((number, Report::Gone));
         });
+        Ok(())
     }
 
-    fn report(&self, number: u64, verdict: Result<Link, LinkError>) {
-        self.reporter.send((number, verdict)).expect("this value holds the receiver");
-    }
-
+    /// The next outcome of a handshake, if one comes while `wait` lasts.
     fn next_verdict(&mut self, wait: Duration) -> Option<Result<Link, LinkError>> {
-        let (number, verdict) = self.verdicts.recv_timeout(wait).ok()?;
-        self.sockets.remove(&number);
-        Some(verdict)
+        match self.reports.recv_timeout(wait).ok()? {
+            (number, Report::Gone) => {
+                self.sockets.remove(&number);
+                None
+            }
+            (number, Report::Verdict(verdict)) => {
+                if verdict.is_ok() {
+                    self.sockets.remove(&number);
+                }
+                Some(verdict)
+            }
+        }
     }
 
-    fn dismiss(&mut self) {
+    /// Ends all that are left, and with them their threads.
+    fn dismiss(&self) {
         for socket in self.sockets.values() {
             // One that is gone already needs no goodbye.
-            let _: io::Result<()> = socket.shutdown(Shutdown::Both);
+            let _ = socket.shutdown(Shutdown::Both);
         }
     }
 }
