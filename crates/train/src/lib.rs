@@ -1,9 +1,12 @@
 //! Pipeline-parallel training of language models over slow links.
 
+pub mod checkpoint;
 pub mod config;
 pub mod data;
 pub mod metrics;
 pub mod model;
 pub mod optim;
 pub mod pipeline;
+pub mod plan;
+pub mod run;
 pub mod text;

@@ -67,7 +67,7 @@ impl FrameKey {
             FrameKind::Backward | FrameKind::PoisonedBackward => Content::Backward,
             FrameKind::EvalForward => Content::Eval,
             FrameKind::Control => Content::Control,
-            FrameKind::Hello | FrameKind::Abort => return None,
+            FrameKind::Hello | FrameKind::Ready | FrameKind::Abort => return None,
         };
         Some(Self { content, step, index })
     }

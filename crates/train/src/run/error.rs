@@ -1,6 +1,6 @@
 //! What can end a run.
 
-use thinwire_codec::CodecError;
+use thinwire_codec::SpecError;
 use thinwire_link::TermsError;
 
 use crate::checkpoint::CheckpointError;
@@ -20,7 +20,7 @@ pub enum RunError {
     Data(#[from] DataError),
     /// A codec whose settings do not fit.
     #[error("a codec of the configuration cannot be used")]
-    Codec(#[from] CodecError),
+    Codec(#[from] SpecError),
     /// Two stages' settings cannot be compared.
     #[error(transparent)]
     Terms(#[from] TermsError),

@@ -6,4 +6,4 @@ mod train;
 
 pub use error::RunError;
 pub use setup::{Links, Setup};
-pub use train::{Outcome, Resume, train};
+pub use train::{Emit, Outcome, Resume, train};

@@ -3,11 +3,11 @@
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use thinwire_codec::Shape;
-use thinwire_link::{Deadlines, Hello, Link, LinkConfig, Rate, RunId, Terms};
+use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 
 use super::RunError;
 use crate::checkpoint::RunFacts;
-use crate::config::{BoundaryCodecs, Config, LayerMap, Unit};
+use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, Unit};
 use crate::data::{Batches, Corpus, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
@@ -157,7 +157,7 @@ impl Setup {
                 progress: pipeline.deadline(),
                 ..Deadlines::default()
             },
-            rate: bandwidth.and_then(|bandwidth| Rate::bits(bandwidth.bits_per_second())),
+            rate: bandwidth.map(Bandwidth::rate),
         })
     }
 

@@ -171,7 +171,7 @@ impl<'a, 'e> Life<'a, 'e> {
         self.emit(Event::Checkpoint {
             stage: self.stage,
             step,
-            path: checkpoint::folder(&self.folder, step).display().to_string(),
+            path: checkpoint::step_folder(&self.folder, step).display().to_string(),
             bytes,
             seconds: begin.elapsed().as_secs_f64(),
         })
