@@ -70,21 +70,21 @@ fn measure(spec: &CodecSpec, x: &[f32]) -> Result<Row, Box<dyn Error>> {
     let view = TensorView::new(SHAPE, x)?;
     let mut message = vec![0; codec.packed_size(SHAPE, view.dtype())?.bound()];
     let mut decoded = vec![0.0_f32; x.len()];
-    let mut seconds = [[0.0; ROUNDS]; 3];
     let mut bytes = codec.encode(view, &mut message)?;
-    for round in 0..ROUNDS {
+    let mut seconds = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
         let start = Instant::now();
         bytes = codec.encode(black_box(view), black_box(&mut message))?;
-        seconds[0][round] = start.elapsed().as_secs_f64();
+        seconds[0].push(start.elapsed().as_secs_f64());
 
         let start = Instant::now();
         codec
             .decode(black_box(&message[..bytes]), TensorViewMut::new(SHAPE, black_box(&mut decoded[..]))?)?;
-        seconds[1][round] = start.elapsed().as_secs_f64();
+        seconds[1].push(start.elapsed().as_secs_f64());
 
         let start = Instant::now();
         black_box(&mut decoded[..]).copy_from_slice(black_box(x));
-        seconds[2][round] = start.elapsed().as_secs_f64();
+        seconds[2].push(start.elapsed().as_secs_f64());
     }
     let stats = codec.measure(view, &message[..bytes])?;
     let [encode, decode, copy] = seconds.map(|mut seconds| {

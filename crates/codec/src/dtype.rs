@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use crate::error::SpecError;
 
+const TWO_TO_128: f64 = f64::from_bits((1023 + 128) << (f64::MANTISSA_DIGITS - 1));
+
 /// The number format of a tensor in memory or on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
@@ -35,11 +37,11 @@ impl DType {
         }
     }
 
-    /// The smallest `e` for which `2^e` is beyond the largest finite value.
-    pub(crate) const fn overflow_exponent(self) -> i32 {
+    /// The smallest power of two beyond the largest finite value.
+    pub(crate) const fn overflow(self) -> f64 {
         match self {
-            Self::F32 | Self::BF16 => 128,
-            Self::F16 => 16,
+            Self::F32 | Self::BF16 => TWO_TO_128,
+            Self::F16 => 65_536.0,
         }
     }
 }

@@ -90,11 +90,11 @@ pub enum DecodeError {
         /// The largest valid exponent.
         max: i16,
     },
-    /// The values reach `2^exponent`, which the caller's number format cannot hold.
-    #[error("values of 2^{exponent} and above do not fit in {dtype}")]
+    /// A value is of this magnitude or more, which the caller's number format cannot hold.
+    #[error("a value of magnitude {magnitude:e} or more does not fit in {dtype}")]
     Range {
-        /// Binary exponent of the largest magnitude.
-        exponent: i32,
+        /// A lower bound of the largest magnitude.
+        magnitude: f64,
         /// The caller's number format.
         dtype: DType,
     },

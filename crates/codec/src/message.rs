@@ -103,9 +103,9 @@ impl<P: Payload> Message<P> {
     ) -> Result<(), DecodeError> {
         let (layout, expected) = self.layout(shape)?;
         let (scale, payload) = self.open(bytes, expected)?;
-        let exponent = scale.magnitude_exponent();
-        if exponent >= E::DTYPE.overflow_exponent() {
-            return Err(DecodeError::Range { exponent, dtype: E::DTYPE });
+        let magnitude = scale.least_maximum();
+        if magnitude >= E::DTYPE.overflow() {
+            return Err(DecodeError::Range { magnitude, dtype: E::DTYPE });
         }
         if out.is_empty() { Ok(()) } else { self.payload.decode(&layout, payload, scale, out) }
     }

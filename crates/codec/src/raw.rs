@@ -130,9 +130,10 @@ fn decode_as<W: Element, E: Element>(
             let bad = floats.iter().position(|value| !value.is_finite()).expect("the maximum was not finite");
             return Err(DecodeError::NonFinite { index: block * BLOCK + bad });
         }
-        let exponent = MessageScale::of(max_abs).magnitude_exponent() + i32::from(scale.exponent());
-        if exponent >= E::DTYPE.overflow_exponent() {
-            return Err(DecodeError::Range { exponent, dtype: E::DTYPE });
+        // The wire's own rounding may have led up to the limit, but not beyond.
+        let magnitude = scale.unscaled(max_abs);
+        if magnitude > E::DTYPE.overflow() {
+            return Err(DecodeError::Range { magnitude, dtype: E::DTYPE });
         }
         scale.undo(floats);
         E::narrow(floats, out);

@@ -44,9 +44,15 @@ impl MessageScale {
         self.exponent
     }
 
-    /// An exponent that bounds the largest magnitude from below: `m >= 2^(k + 8)`.
-    pub(crate) fn magnitude_exponent(self) -> i32 {
-        i32::from(self.exponent + Self::HEADROOM)
+    /// `2^(k + 8)`, the least that the largest magnitude of a scaled tensor can be.
+    pub(crate) fn least_maximum(self) -> f64 {
+        self.unscaled(256.0)
+    }
+
+    /// `value * 2^k`, exactly.
+    pub(crate) fn unscaled(self, value: f32) -> f64 {
+        let [first, second] = factors(self.exponent);
+        f64::from(value) * f64::from(first) * f64::from(second)
     }
 
     /// Multiplies by `2^-k`.

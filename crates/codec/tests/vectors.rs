@@ -1,4 +1,4 @@
-//! The conformance vectors of an independent NumPy implementation (`tests/vectors/README.md`).
+//! The conformance vectors of an independent `NumPy` implementation (`tests/vectors/README.md`).
 //!
 //! Widths and outlier flags must be equal, except for tiles so near a decision that the order of an f32 sum may tip
 //! it. Decoded values must agree to one quantization step everywhere, and all but 0.1 % of them to 1e-5 of the
@@ -8,6 +8,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
+use common::tah_message::{TahMessage, tile_of};
 use common::{oracle, round_trip};
 use safetensors::{Dtype, SafeTensors};
 use thinwire_codec::{Allocation, CodecSpec, DType, PackedSize, Shape, TahSettings};
@@ -84,7 +85,7 @@ impl Vector {
 fn widths_and_outliers_are_the_reference_s() {
     for vector in Vector::all() {
         let (message, _) = round_trip(&vector.spec(), vector.shape, &vector.x);
-        let tiles = common::TahMessage::parse(&vector.settings, vector.shape, &message).tiles;
+        let tiles = TahMessage::parse(&vector.settings, vector.shape, &message).tiles;
         let exact = oracle::tah(&vector.settings, vector.shape, &vector.x);
         assert_eq!(tiles.len(), vector.widths.len(), "{}", vector.name);
         for (i, tile) in tiles.iter().enumerate() {
@@ -106,12 +107,12 @@ fn widths_and_outliers_are_the_reference_s() {
 fn decoded_values_are_the_reference_s() {
     for vector in Vector::all() {
         let (message, decoded) = round_trip(&vector.spec(), vector.shape, &vector.x);
-        let parsed = common::TahMessage::parse(&vector.settings, vector.shape, &message);
+        let parsed = TahMessage::parse(&vector.settings, vector.shape, &message);
         let largest = vector.x.iter().fold(0.0_f32, |max, x| max.max(x.abs()));
         let mut off = 0;
         for (i, (&got, &want)) in decoded.iter().zip(&vector.decoded).enumerate() {
             // Of an outlier tile, one code off moves every value by step / sqrt(G): still below one step.
-            let tile = &parsed.tiles[common::tile_of(&vector.settings, vector.shape, i)];
+            let tile = &parsed.tiles[tile_of(&vector.settings, vector.shape, i)];
             let difference = f64::from((got - want).abs());
             assert!(
                 difference <= tile.step * 1.001 + 1e-6 * f64::from(largest),

@@ -2,16 +2,14 @@
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
-pub mod oracle;
-pub mod random;
-mod tah_message;
-
-pub use tah_message::{TahMessage, tile_of};
+pub(crate) mod oracle;
+pub(crate) mod random;
+pub(crate) mod tah_message;
 
 use thinwire_codec::{CodecSpec, DType, Shape, TensorView, TensorViewMut, Values, ValuesMut};
 
 /// A codec's message of `x` and what it decodes to.
-pub fn round_trip(spec: &CodecSpec, shape: Shape, x: &[f32]) -> (Vec<u8>, Vec<f32>) {
+pub(crate) fn round_trip(spec: &CodecSpec, shape: Shape, x: &[f32]) -> (Vec<u8>, Vec<f32>) {
     let message = encode(spec, shape, x);
     let mut decoded = vec![f32::NAN; x.len()];
     decode(spec, shape, &message, &mut decoded[..]);
@@ -19,7 +17,7 @@ pub fn round_trip(spec: &CodecSpec, shape: Shape, x: &[f32]) -> (Vec<u8>, Vec<f3
 }
 
 /// The message of a tensor that must be encodable, checked to fill its packed size.
-pub fn encode<'a>(spec: &CodecSpec, shape: Shape, x: impl Into<Values<'a>>) -> Vec<u8> {
+pub(crate) fn encode<'a>(spec: &CodecSpec, shape: Shape, x: impl Into<Values<'a>>) -> Vec<u8> {
     let mut codec = spec.build().unwrap();
     let view = TensorView::new(shape, x).unwrap();
     let mut message = vec![0xa5; codec.packed_size(shape, view.dtype()).unwrap().bound()];
@@ -29,18 +27,18 @@ pub fn encode<'a>(spec: &CodecSpec, shape: Shape, x: impl Into<Values<'a>>) -> V
 }
 
 /// Decodes a message that must be valid.
-pub fn decode<'a>(spec: &CodecSpec, shape: Shape, message: &[u8], out: impl Into<ValuesMut<'a>>) {
+pub(crate) fn decode<'a>(spec: &CodecSpec, shape: Shape, message: &[u8], out: impl Into<ValuesMut<'a>>) {
     let out = TensorViewMut::new(shape, out).unwrap();
     spec.build().unwrap().decode(message, out).unwrap();
 }
 
 /// Bytes of a message of this shape.
-pub fn packed_size(spec: &CodecSpec, shape: Shape) -> usize {
+pub(crate) fn packed_size(spec: &CodecSpec, shape: Shape) -> usize {
     spec.build().unwrap().packed_size(shape, DType::F32).unwrap().bound()
 }
 
 /// The specs that tests run every codec with.
-pub fn specs() -> Vec<CodecSpec> {
+pub(crate) fn specs() -> Vec<CodecSpec> {
     [
         "f32",
         "f16",

@@ -5,30 +5,30 @@ use thinwire_codec::{Shape, TahSettings};
 use super::tah_message::tiling;
 
 /// What the definitions say about a tensor.
-pub struct Tah {
+pub(crate) struct Tah {
     /// `k` of the message scale.
-    pub exponent: i32,
+    pub(crate) exponent: i32,
     /// All quantization tiles, sample after sample.
-    pub tiles: Vec<Tile>,
+    pub(crate) tiles: Vec<Tile>,
 }
 
 #[derive(Clone)]
-pub struct Tile {
-    pub width: u32,
+pub(crate) struct Tile {
+    pub(crate) width: u32,
     /// How far the entropy is from that of the nearest tile with the other width.
-    pub entropy_margin: f64,
-    pub ratio: f64,
+    pub(crate) entropy_margin: f64,
+    pub(crate) ratio: f64,
     /// How far the ratio is from `tau`.
-    pub ratio_margin: f64,
-    pub outlier: bool,
-    pub pivot: usize,
+    pub(crate) ratio_margin: f64,
+    pub(crate) outlier: bool,
+    pub(crate) pivot: usize,
     /// The scaled values, transformed if the tile has an outlier.
-    pub values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
 }
 
 const SMALL: f64 = 1e-12;
 
-pub fn exponent(x: &[f32]) -> i32 {
+pub(crate) fn exponent(x: &[f32]) -> i32 {
     let max = x.iter().fold(0.0_f64, |max, &x| max.max(f64::from(x).abs()));
     if max == 0.0 {
         return 0;
@@ -40,7 +40,7 @@ pub fn exponent(x: &[f32]) -> i32 {
     floor_log2 - 8
 }
 
-pub fn tah(settings: &TahSettings, shape: Shape, x: &[f32]) -> Tah {
+pub(crate) fn tah(settings: &TahSettings, shape: Shape, x: &[f32]) -> Tah {
     let exponent = exponent(x);
     let scaled: Vec<f64> = x.iter().map(|&x| f64::from(x) * 2_f64.powi(-exponent)).collect();
     let sample = shape.tokens * shape.channels;
@@ -112,7 +112,7 @@ fn tile(settings: &TahSettings, values: &[f64]) -> Tile {
 }
 
 /// The product with `H / sqrt(n)`; entry `(i, j)` of the Sylvester matrix is `(-1)^popcount(i & j)`.
-pub fn hadamard(x: &[f64]) -> Vec<f64> {
+pub(crate) fn hadamard(x: &[f64]) -> Vec<f64> {
     let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let norm = 1.0 / (x.len() as f64).sqrt();
     (0..x.len()).map(|i| norm * x.iter().enumerate().map(|(j, x)| sign(i, j) * x).sum::<f64>()).collect()

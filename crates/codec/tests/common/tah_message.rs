@@ -2,30 +2,30 @@ use half::f16;
 use thinwire_codec::{Allocation, HEADER_LEN, Shape, TahSettings};
 
 /// A TAH message taken apart bit by bit, by the text of `docs/format.md`.
-pub struct TahMessage {
+pub(crate) struct TahMessage {
     /// All tiles of the message, sample after sample.
-    pub tiles: Vec<Tile>,
+    pub(crate) tiles: Vec<Tile>,
 }
 
-pub struct Tile {
-    pub width: u32,
-    pub outlier: bool,
-    pub pivot: usize,
+pub(crate) struct Tile {
+    pub(crate) width: u32,
+    pub(crate) outlier: bool,
+    pub(crate) pivot: usize,
     /// In units of the message scale.
-    pub zero: f64,
+    pub(crate) zero: f64,
     /// In units of the tensor.
-    pub step: f64,
-    pub codes: Vec<u32>,
+    pub(crate) step: f64,
+    pub(crate) codes: Vec<u32>,
 }
 
 /// The tile that value `index` of the tensor belongs to.
-pub fn tile_of(settings: &TahSettings, shape: Shape, index: usize) -> usize {
+pub(crate) fn tile_of(settings: &TahSettings, shape: Shape, index: usize) -> usize {
     let tiles_per_token = shape.channels.div_ceil(settings.tile);
     index / shape.channels * tiles_per_token + index % shape.channels / settings.tile
 }
 
 /// Quantization tiles of a token, of an allocation tile, and allocation tiles of a token.
-pub fn tiling(settings: &TahSettings, channels: usize) -> (usize, usize, usize) {
+pub(crate) fn tiling(settings: &TahSettings, channels: usize) -> (usize, usize, usize) {
     let tiles = channels.div_ceil(settings.tile);
     let per_allocation = match settings.allocation {
         Allocation::Channels(channels) => channels / settings.tile,
@@ -35,7 +35,7 @@ pub fn tiling(settings: &TahSettings, channels: usize) -> (usize, usize, usize) 
 }
 
 impl TahMessage {
-    pub fn parse(settings: &TahSettings, shape: Shape, message: &[u8]) -> Self {
+    pub(crate) fn parse(settings: &TahSettings, shape: Shape, message: &[u8]) -> Self {
         let exponent = i16::from_le_bytes([message[2], message[3]]);
         let unit = 2_f64.powi(i32::from(exponent));
         let payload = &message[HEADER_LEN..];
