@@ -1,2 +1,40 @@
-//! cli
-fn main() {}
+//! The `thinwire` command.
+//!
+//! Results go to standard output, everything else to standard error. Exit codes: 0 success, 1 the command
+//! failed, 2 it was called wrongly.
+
+mod commands;
+mod error;
+mod files;
+mod message_file;
+mod output;
+mod tensor;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use commands::Command;
+use output::Output;
+
+/// Train, evaluate and inspect language models over slow links.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Print results as one JSON object.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.command.run(Output::new(arguments.json)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error::report(&*error);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Errors of commands, and how they are shown.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+/// What ends a command.
+pub(crate) type CommandError = Box<dyn Error + Send + Sync>;
+
+/// Writes the error and everything behind it to standard error.
+pub(crate) fn report(error: &(dyn Error + 'static)) {
+    // When even standard error is closed, the exit code is all that can be said.
+    let _ = io::stderr().write_all(chain(error).as_bytes());
+}
+
+/// The error and everything behind it on one line.
+pub(crate) fn one_line(error: &(dyn Error + 'static)) -> String {
+    thinwire_train::text::chain(error)
+}
+
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = format!("error: {error}\n");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = writeln!(text, "  because: {error}"); // writing to a string cannot fail
+        cause = error.source();
+    }
+    text
+}
