@@ -167,6 +167,16 @@ pub enum LinkError {
         /// What was to pass.
         frame: FrameName,
     },
+    /// The link did not end in good order.
+    #[error("the link with {peer} was not closed in good order after {:.1} s", .waited.as_secs_f64())]
+    NotClosed {
+        /// The peer.
+        peer: Peer,
+        /// The time spent closing, or waiting for the peer to close.
+        waited: Duration,
+        /// Why.
+        source: io::Error,
+    },
     /// The two ends disagree; both see this.
     #[error("{peer} and this stage do not fit together:\n{differences}")]
     Disagreement {
@@ -277,15 +287,15 @@ pub enum LinkError {
 impl LinkError {
     /// Whether trying again cannot help: the other end is there, and it is the wrong one or set up differently.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::WrongKey { .. }
-                | Self::KeyRefused { .. }
-                | Self::Disagreement { .. }
-                | Self::Hello { .. }
-                | Self::Frame { .. }
-                | Self::PeerAborted { .. }
-                | Self::Resolve { .. }
-        )
+            | Self::KeyRefused { .. }
+            | Self::Disagreement { .. }
+            | Self::Hello { .. }
+            | Self::Frame { .. } => true,
+            // Not an address at all; a name that is not known may be known once its machine is up.
+            Self::Resolve { source, .. } => source.kind() == io::ErrorKind::InvalidInput,
+            _ => false,
+        }
     }
 }

@@ -47,3 +47,7 @@ impl Transfer {
         }
     }
 }
+
+fn not_closed(peer: &Peer, start: Instant, fault: Fault) -> LinkError {
+    LinkError::NotClosed { peer: peer.clone(), waited: start.elapsed(), source: fault.into() }
+}

@@ -58,7 +58,7 @@ pub trait FrameSender: Send {
     /// without it is a peer that vanished.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// [`LinkError::NotClosed`].
     fn close(&mut self) -> Result<(), LinkError>;
 
     /// Tells the peer that this end gives up and why (the first [`LONGEST_REASON`] bytes).
@@ -84,12 +84,12 @@ pub trait FrameReceiver: Send {
     /// is not usable.
     fn receive(&mut self, waiting_for: &WaitingFor, payload: &mut Vec<u8>) -> Result<FrameHeader, LinkError>;
 
-    /// Takes and drops what still comes until the peer closes. A process that ends while the peer's bytes lie
+    /// Takes and drops what still comes until the peer closes, for the progress deadline at most. A process that ends while the peer's bytes lie
     /// unread resets the connection, which can destroy its own last frame on the way: an abort's sender closes,
     /// then waits here.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive), when the stream ends in any other way.
+    /// [`LinkError::NotClosed`] at the deadline, or when the stream ends in any other way.
     fn wait_for_close(&mut self) -> Result<(), LinkError>;
 }
 

@@ -108,11 +108,11 @@ pub(crate) fn exercise_both_ways(first: Link, second: Link, sizes: &[usize]) {
     thread::scope(|scope| {
         for (link, seed) in [(first, 1), (second, 2)] {
             let Link { mut sender, mut receiver, counters, .. } = link;
-            let send = scope.spawn(move || send_all(&mut *sender, sizes, seed));
-            let receive = scope.spawn(move || receive_all(&mut *receiver, sizes, 3 - seed));
+            let sending = scope.spawn(move || send_all(&mut *sender, sizes, seed));
+            let receiving = scope.spawn(move || receive_all(&mut *receiver, sizes, 3 - seed));
             scope.spawn(move || {
-                send.join().unwrap();
-                receive.join().unwrap();
+                sending.join().unwrap();
+                receiving.join().unwrap();
                 let (sent, received) = (counters.sent.traffic(), counters.received.traffic());
                 assert_eq!(sent.data, received.data);
                 assert_eq!(sent.data.frames, sizes.len() as u64);

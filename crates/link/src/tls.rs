@@ -2,6 +2,8 @@
 
 mod config;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod verifier;
 
 pub(crate) use config::{client, server};

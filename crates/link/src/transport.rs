@@ -37,6 +37,18 @@ pub(crate) trait Sink: Send {
     fn close(&mut self, patience: Patience) -> Result<(), Fault>;
 }
 
+impl From<Fault> for io::Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            // Not "would block", at which a caller may try again.
+            Fault::Idle(_) => Self::new(io::ErrorKind::TimedOut, "the deadline has passed"),
+            Fault::Closed | Fault::Vanished => io::ErrorKind::UnexpectedEof.into(),
+            Fault::Broken(error) => error,
+            Fault::Tls(error) => Self::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}
+
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,6 +1,6 @@
 //! The receiving half.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use crate::{
     counters::Counters,
@@ -15,7 +15,7 @@ use crate::{
     transport::{Fault, Source},
 };
 
-use super::Transfer;
+use super::{Transfer, not_closed};
 
 /// How much the payload's buffer grows ahead of what has come, in bytes.
 const GROWTH: usize = 1024 * 1024;
@@ -165,14 +165,15 @@ impl<S: Source> FrameReceiver for FramedReceiver<S> {
     }
 
     fn wait_for_close(&mut self) -> Result<(), LinkError> {
-        let goodbye = FrameName { kind: FrameKind::Control, step: 0, micro_batch: 0 };
-        let mut transfer = Transfer::start(goodbye, None);
+        let start = Instant::now();
+        // A peer that goes on sending must not keep us here.
+        let patience = Patience::Until(start + self.patience.allowance());
         let mut dropped = [0; 4096];
         loop {
-            match self.source.read(&mut dropped, self.patience) {
-                Ok(count) => transfer.progress.done += count as u64,
+            match self.source.read(&mut dropped, patience) {
+                Ok(_) => {}
                 Err(Fault::Closed) => return Ok(()),
-                Err(fault) => return Err(self.failed(&transfer, fault)),
+                Err(fault) => return Err(not_closed(&self.peer, start, fault)),
             }
         }
     }

@@ -1,19 +1,22 @@
 //! The sending half.
 
-use std::{io::IoSlice, sync::Arc};
+use std::{
+    io::{self, IoSlice},
+    sync::Arc,
+    time::Instant,
+};
 
 use crate::{
     counters::Counters,
     deadline::Patience,
     error::{FrameName, LinkError},
     frame::{FrameHeader, HEADER_LEN},
-    kind::FrameKind,
     link::FrameSender,
     peer::Peer,
     transport::{Fault, Sink},
 };
 
-use super::Transfer;
+use super::{Transfer, not_closed};
 
 /// Frames into a sink.
 pub(crate) struct FramedSender<S> {
@@ -72,10 +75,12 @@ impl<S: Sink> FrameSender for FramedSender<S> {
     }
 
     fn close(&mut self) -> Result<(), LinkError> {
-        let goodbye = FrameName { kind: FrameKind::Control, step: 0, micro_batch: 0 };
-        self.check_usable(goodbye)?;
-        self.usable = false;
-        let transfer = Transfer::start(goodbye, None);
-        self.sink.close(self.patience).map_err(|fault| self.failed(&transfer, fault))
+        let start = Instant::now();
+        let outcome = if std::mem::replace(&mut self.usable, false) {
+            self.sink.close(self.patience)
+        } else {
+            Err(Fault::Broken(io::ErrorKind::NotConnected.into()))
+        };
+        outcome.map_err(|fault| not_closed(&self.peer, start, fault))
     }
 }

@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Makes a link with the stage that listens at `address` (`host:port`) and holds the `pinned` key.
 ///
 /// The peer may start later: until the connect deadline, attempts that find nobody are repeated. A peer with
-/// another key or other terms is final.
+/// another key or other terms is final, and so is an address that is none.
 ///
 /// # Errors
 /// [`LinkError::WrongKey`], [`LinkError::KeyRefused`], [`LinkError::Disagreement`], [`LinkError::Hello`],
@@ -67,12 +67,12 @@ fn attempt(
     countdown: Countdown,
 ) -> Result<Link, LinkError> {
     let (socket, address) = open(address, countdown)?;
-    let limit = config.deadlines.handshake.min(countdown.left());
+    let handshake = Countdown::start(config.deadlines.handshake.min(countdown.left()));
     let spare = socket.try_clone().map_err(|source| LinkError::Connect { address, source })?;
     let tls = tls::client(keys.identity, keys.pinned);
-    establish(socket, address, tls, keys, config, limit).inspect_err(|error| {
+    establish(socket, address, tls, keys, config, handshake).inspect_err(|error| {
         if error.is_final() {
-            linger(spare);
+            linger(spare, handshake);
         }
     })
 }

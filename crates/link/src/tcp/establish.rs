@@ -20,7 +20,6 @@ use crate::{
     paced::Paced,
     peer::Peer,
     tls::{self, RawReader as _, TlsSink, TlsSource, WrongKey},
-    transport::Fault,
 };
 
 use super::socket::{SocketReader, SocketWriter, halves};
@@ -35,16 +34,15 @@ pub(super) struct Keys<'a> {
     pub(super) pinned: &'a PublicKey,
 }
 
-/// Makes a link of `socket`, within `limit`.
+/// Makes a link of `socket` before the countdown ends.
 pub(super) fn establish(
     socket: TcpStream,
     address: SocketAddr,
     tls: Result<Connection, rustls::Error>,
     keys: Keys<'_>,
     config: &LinkConfig,
-    limit: Duration,
+    countdown: Countdown,
 ) -> Result<Link, LinkError> {
-    let countdown = Countdown::start(limit);
     let counters = Arc::new(Counters::default());
     let patience = countdown.within(Duration::MAX);
     let failed = |source| handshake_error(address, keys, countdown, source);
@@ -94,28 +92,18 @@ struct Handshaking {
 
 impl io::Read for Handshaking {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.input.read_some(buffer, self.patience).map_err(fault_to_io)
+        self.input.read_some(buffer, self.patience).map_err(io::Error::from)
     }
 }
 
 impl io::Write for Handshaking {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write_all(bytes, self.patience).map_err(fault_to_io)?;
+        self.out.write_all(bytes, self.patience).map_err(io::Error::from)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-fn fault_to_io(fault: Fault) -> io::Error {
-    match fault {
-        // "Would block" would make rustls carry on; this ends it.
-        Fault::Idle(_) => io::Error::new(io::ErrorKind::TimedOut, "the handshake's deadline has passed"),
-        Fault::Closed | Fault::Vanished => io::ErrorKind::UnexpectedEof.into(),
-        Fault::Broken(error) => error,
-        Fault::Tls(error) => io::Error::new(io::ErrorKind::InvalidData, error),
     }
 }
 
@@ -149,8 +137,8 @@ fn refuses_key(error: &rustls::Error) -> bool {
 /// Ends a refused connection: says that nothing more comes, and drops what the peer still sends for a moment.
 /// Closing a socket with unread bytes in it resets the connection, which may destroy the alert or the hello that
 /// tells the peer why it was refused.
-pub(super) fn linger(socket: TcpStream) {
-    let patience = Countdown::start(LINGER).within(LINGER);
+pub(super) fn linger(socket: TcpStream, handshake: Countdown) {
+    let patience = handshake.within(LINGER);
     // All of this is a courtesy to a peer that may be gone.
     let _ = socket.shutdown(Shutdown::Write);
     if let Ok((mut reader, _writer)) = halves(socket, Arc::default()) {

@@ -143,7 +143,7 @@ impl<'env> Candidates<'env> {
     /// Begins the handshake of one more connection.
     ///
     /// # Errors
-    /// The socket's.
+    /// The socket's, or the system's where it has no room for one more thread.
     fn examine<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, 'env>,
@@ -157,17 +157,18 @@ impl<'env> Candidates<'env> {
         self.sockets.insert(number, socket.try_clone()?);
         self.came += 1;
         let (keys, config, reporter) = (self.keys, self.config, self.reporter.clone());
-        scope.spawn(move || {
+        let handshake = Countdown::start(config.deadlines.handshake);
+        thread::Builder::new().name(format!("handshake with {address}")).spawn_scoped(scope, move || {
             let tls = tls::server(keys.identity, keys.pinned);
-            let verdict = establish(socket, address, tls, keys, config, config.deadlines.handshake);
+            let verdict = establish(socket, address, tls, keys, config, handshake);
             let refused = verdict.is_err();
             // Nobody listens any more once another connection was chosen.
             let _ = reporter.send((number, Report::Verdict(verdict)));
             if refused {
-                linger(spare);
+                linger(spare, handshake);
             }
             let _ = reporter.send((number, Report::Gone));
-        });
+        })?;
         Ok(())
     }
 

@@ -41,13 +41,13 @@ pub(crate) fn split<R: RawReader, W: RawWriter>(
 }
 
 /// A thread that panicked did so outside rustls; the connection's state is whole.
-fn lock(tls: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+pub(super) fn lock(tls: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
     tls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The sending half.
 pub(crate) struct TlsSink<W: RawWriter> {
-    tls: Arc<Mutex<Connection>>,
+    pub(super) tls: Arc<Mutex<Connection>>,
     out: Paced<W>,
     ciphertext: Vec<u8>,
 }

@@ -85,30 +85,38 @@ fn a_flipped_bit_is_found_by_tls() {
 /// A path that fails at any point of the handshake ends both sides in time, with an error.
 #[test]
 fn a_path_that_fails_in_the_handshake_is_refused() {
-    for failure in [Failure::Cut, Failure::Silence, Failure::Flip] {
-        for intact in [0, 5, 100, 200, 400] {
-            let (outcomes, took) = timed(|| {
-                let keys = Keys::new();
-                let (listener, address) = listener();
-                let address = proxy(address, intact, failure).to_string();
-                // Short, because the proxy takes one connection and `connect` goes on trying.
-                let mut there = config(1);
-                there.deadlines.connect = DEADLINES.progress;
-                let here = LinkConfig { deadlines: there.deadlines, ..config(0) };
-                thread::scope(|scope| {
-                    let accepted = scope.spawn(|| listener.accept(&keys.first, &keys.second.public(), &here));
-                    let connected = connect(&address, &keys.second, &keys.first.public(), &there);
-                    [accepted.join().unwrap().err(), connected.err()]
-                })
+    thread::scope(|scope| {
+        for failure in [Failure::Cut, Failure::Silence, Failure::Flip] {
+            scope.spawn(move || {
+                for intact in [0, 5, 100, 200, 400] {
+                    meet_and_fail(intact, failure);
+                }
             });
-            let [first, second] = outcomes;
-            let second = second.unwrap_or_else(|| panic!("{failure:?} after {intact}: connected"));
-            assert_names(&second, &["127.0.0.1:"]);
-            let first = first.unwrap_or_else(|| panic!("{failure:?} after {intact}: accepted"));
-            assert_names(&first, &["stage 1", "did not come"]);
-            assert!(took < DEADLINES.progress + SLACK * 2, "{failure:?} after {intact}: {took:?}");
         }
-    }
+    });
+}
+
+fn meet_and_fail(intact: usize, failure: Failure) {
+    let (outcomes, took) = timed(|| {
+        let keys = Keys::new();
+        let (listener, address) = listener();
+        let address = proxy(address, intact, failure).to_string();
+        // Short, because the proxy takes one connection and `connect` goes on trying.
+        let mut there = config(1);
+        there.deadlines.connect = DEADLINES.progress;
+        let here = LinkConfig { deadlines: there.deadlines, ..config(0) };
+        thread::scope(|scope| {
+            let accepted = scope.spawn(|| listener.accept(&keys.first, &keys.second.public(), &here));
+            let connected = connect(&address, &keys.second, &keys.first.public(), &there);
+            [accepted.join().unwrap().err(), connected.err()]
+        })
+    });
+    let [first, second] = outcomes;
+    let second = second.unwrap_or_else(|| panic!("{failure:?} after {intact}: connected"));
+    assert_names(&second, &["127.0.0.1:"]);
+    let first = first.unwrap_or_else(|| panic!("{failure:?} after {intact}: accepted"));
+    assert_names(&first, &["stage 1", "did not come"]);
+    assert!(took < DEADLINES.progress + SLACK * 2, "{failure:?} after {intact}: {took:?}");
 }
 
 #[test]
