@@ -38,6 +38,11 @@ pub(crate) fn config(stage: u32) -> LinkConfig {
     LinkConfig { hello, deadlines: DEADLINES, rate: None }
 }
 
+/// A stage that waits long enough for a peer that makes and checks much data on a busy machine.
+pub(crate) fn patient_config(stage: u32) -> LinkConfig {
+    LinkConfig { deadlines: Deadlines { progress: Duration::from_secs(20), ..DEADLINES }, ..config(stage) }
+}
+
 /// A stage whose layer map is `map`.
 pub(crate) fn config_with_map(stage: u32, map: &str) -> LinkConfig {
     let mut config = config(stage);
