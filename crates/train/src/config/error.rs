@@ -45,10 +45,10 @@ pub enum ConfigError {
         nearest: String,
     },
     /// A key is missing, or its value has the wrong type or form.
-    #[error("{key}: {reason}")]
+    #[error("{}{reason}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
     Value {
-        /// The key, dotted.
-        key: String,
+        /// The key, dotted; none if a whole section is missing.
+        key: Option<String>,
         /// What is wrong, from the value's own parser.
         reason: String,
     },

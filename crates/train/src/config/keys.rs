@@ -33,16 +33,19 @@ fn check_table(table: &Table, parent: &str, known: &[String]) -> Result<(), Conf
     Ok(())
 }
 
-/// The known key closest to `key`: first by its last name, then as a whole (a name may sit in the wrong
-/// section).
+/// The known key most like `key`: first by its last name, then as a whole (a name may sit in the wrong
+/// section). Jaro and Winkler's measure finds abbreviations as well as slips: `lr` is most like
+/// `learning_rate`.
 fn nearest(key: &str, known: &[String]) -> String {
-    let distance = |candidate: &String| {
-        (
-            strsim::damerau_levenshtein(last_name(key), last_name(candidate)),
-            strsim::damerau_levenshtein(key, candidate),
-        )
+    let likeness = |candidate: &str| {
+        let names = strsim::jaro_winkler(last_name(key), last_name(candidate));
+        (names, strsim::jaro_winkler(key, candidate))
     };
-    known.iter().min_by_key(|candidate| distance(candidate)).cloned().unwrap_or_default()
+    let by_likeness = |a: &&String, b: &&String| {
+        let ((a_name, a_whole), (b_name, b_whole)) = (likeness(a), likeness(b));
+        a_name.total_cmp(&b_name).then(a_whole.total_cmp(&b_whole))
+    };
+    known.iter().max_by(by_likeness).cloned().unwrap_or_default()
 }
 
 fn last_name(key: &str) -> &str {

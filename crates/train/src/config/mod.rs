@@ -102,7 +102,8 @@ impl Config {
         }
         keys::check::<Self>(&table)?;
         let config: Self = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
-            ConfigError::Value { key: error.path().to_string(), reason: error.inner().message().to_owned() }
+            let key = error.path().iter().next().map(|_| error.path().to_string());
+            ConfigError::Value { key, reason: error.inner().message().to_owned() }
         })?;
         config.validate()?;
         Ok(config)

@@ -22,7 +22,7 @@ pub(super) fn apply(table: &mut Table, text: &str) -> Result<(), ConfigError> {
         table = match section {
             Value::Table(section) => section,
             other => {
-                return Err(fail(format!("`{name}` is a {}, not a section", other.type_str())));
+                return Err(fail(format!("`{name}` is no section but of type {}", other.type_str())));
             }
         };
     }
@@ -66,7 +66,7 @@ mod tests {
             ("train.steps", "expected section.key=value"),
             ("train..steps=1", "has an empty part"),
             ("=1", "has an empty part"),
-            ("a.b=1", "`a` is a integer, not a section"),
+            ("a.b=1", "`a` is no section but of type integer"),
         ] {
             let error = set("a = 1", argument).unwrap_err().to_string();
             assert!(error.starts_with("--set ") && error.contains(reason), "{argument}: {error}");

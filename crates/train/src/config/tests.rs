@@ -216,6 +216,8 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
     }
     let error = message(&parse(&SMALL.replace("steps = 10", ""), &[]).unwrap_err());
     assert_eq!(error, "train: missing field `steps`");
+    let error = message(&parse("[run]\ndir = 'x'", &[]).unwrap_err());
+    assert_eq!(error, "missing field `model`");
     let error = message(&parse("[run", &[]).unwrap_err());
     assert!(error.starts_with("not valid TOML: TOML parse error at line 1"), "{error}");
 }

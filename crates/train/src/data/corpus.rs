@@ -68,6 +68,24 @@ mod tests {
     }
 
     #[test]
+    fn the_excerpt_in_the_repository_holds_nothing_out_that_it_trains_on() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/sotu");
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        let (train, heldout, readme) = (read("train.txt"), read("heldout.txt"), read("README.md"));
+        for (text, addresses, bytes) in [(&train, 35, "| 1,023,566 |"), (&heldout, 4, "| 107,601 |")] {
+            assert_eq!(text.split("\n\n").count(), addresses);
+            assert_eq!(text.len().to_string(), bytes.replace(['|', ',', ' '], ""));
+            assert!(readme.contains(bytes));
+        }
+        // No piece of 40 words of a held-out address occurs in the training text.
+        for address in heldout.split("\n\n") {
+            let words: Vec<&str> = address.split(' ').collect();
+            let shared = words.chunks(40).filter(|words| train.contains(&words.join(" "))).count();
+            assert_eq!(shared, 0);
+        }
+    }
+
+    #[test]
     fn texts_that_cannot_be_used_are_refused_by_name() {
         for (contents, reason) in [
             (None, ("cannot read", "text.txt")),
