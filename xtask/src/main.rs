@@ -1,2 +1,44 @@
-//! xtask
-fn main() {}
+//! The workspace's own tasks. `cargo xtask test` is the one test command; it needs only a Rust toolchain and git.
+
+mod phase;
+mod repository;
+mod test;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use test::Scope;
+
+const USAGE: &str = "\
+usage: cargo xtask test [--quick]
+
+  test           repository checks, rustfmt, clippy, rustdoc, then every test in the release profile
+  test --quick   the tests alone";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let scope = match arguments[..] {
+        ["test"] => Scope::Everything,
+        ["test", "--quick"] => Scope::TestsOnly,
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let Some(root) = workspace_root() else {
+        eprintln!("error: not started by cargo; run `cargo xtask test`");
+        return ExitCode::from(2);
+    };
+    match test::run(&root, scope) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(code) => ExitCode::from(code),
+    }
+}
+
+/// The folder above this package. Asked at run time: a build folder can outlive the checkout that filled it.
+fn workspace_root() -> Option<PathBuf> {
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?);
+    package.parent().map(PathBuf::from)
+}
