@@ -3,11 +3,14 @@
 //! Results go to standard output, everything else to standard error. Exit codes: 0 success, 1 the command
 //! failed, 2 it was called wrongly.
 
+mod chronicle;
 mod commands;
 mod error;
 mod files;
+mod launch;
 mod message_file;
 mod output;
+mod run_folder;
 mod tensor;
 
 use std::process::ExitCode;

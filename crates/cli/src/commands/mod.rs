@@ -28,5 +28,8 @@ macro_rules! commands {
 }
 
 commands! {
+    train: Train,
+    stage: Stage,
     codec: Codec,
+    key: Key,
 }

@@ -5,35 +5,30 @@ use std::fmt::{self, Write};
 use super::report::{LinkSummary, RunReport};
 use super::text;
 
-impl RunReport {
-    /// The result as plain text of at most 80 columns (as long as folder names allow), with a final newline.
-    pub fn table(&self) -> String {
-        let mut out = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write_table(&mut out);
-        out
-    }
-
-    fn write_table(&self, out: &mut String) -> fmt::Result {
+/// The result as plain text of at most 80 columns (as long as folder names allow).
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.links.is_empty() {
-            Table::traffic(&self.links).write(out)?;
-            out.push('\n');
+            Table::traffic(&self.links).write(f)?;
+            writeln!(f)?;
         }
         if self.links.iter().any(|link| link.bandwidth.is_some()) {
-            Table::transfer_times(&self.links).write(out)?;
-            out.push('\n');
+            Table::transfer_times(&self.links).write(f)?;
+            writeln!(f)?;
         }
-        self.outcomes().write(out)?;
-        out.push('\n');
-        writeln!(out, "{} steps, {} tokens", text::count(self.steps), text::count(self.tokens))?;
-        writeln!(out, "files: {}", self.run_dir.display())?;
+        self.outcomes().write(f)?;
+        writeln!(f)?;
+        writeln!(f, "{} steps, {} tokens", text::count(self.steps), text::count(self.tokens))?;
+        write!(f, "files: {}", self.run_dir.display())?;
         if let Some(other) = &self.comparison {
-            writeln!(out, "compared with: {}", other.run_dir.display())?;
-            writeln!(out, "loss curves: {}", other.plot.display())?;
+            write!(f, "\ncompared with: {}", other.run_dir.display())?;
+            write!(f, "\nloss curves: {}", other.plot.display())?;
         }
         Ok(())
     }
+}
 
+impl RunReport {
     fn outcomes(&self) -> Table {
         let mut table = Table::new(["run", "final loss", "held-out perplexity", "tokens/s", "time"]);
         let row = |name: &str, loss: f64, perplexity: Option<f64>, rate: f64, seconds: f64| {
@@ -109,7 +104,7 @@ impl Table {
         table
     }
 
-    fn write(&self, out: &mut String) -> fmt::Result {
+    fn write(&self, out: &mut impl Write) -> fmt::Result {
         let columns = self.rows[0].len();
         let width =
             |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -119,7 +114,7 @@ impl Table {
             for (cell, width) in row.iter().zip(&widths).skip(1) {
                 write!(out, "  {cell:>width$}")?;
             }
-            out.push('\n');
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -183,18 +178,17 @@ difference       +25.00 %              +0.00 %   +0.00 %  -50.00 %
 10 steps, 20,480 tokens
 files: runs/a
 compared with: runs/b
-loss curves: runs/a/loss.svg
-";
-        assert_eq!(run.table(), expected);
-        assert!(run.table().lines().all(|line| line.chars().count() <= 80));
+loss curves: runs/a/loss.svg";
+        assert_eq!(run.to_string(), expected);
+        assert!(run.to_string().lines().all(|line| line.chars().count() <= 80));
     }
 
     #[test]
     fn one_stage_has_no_links_to_tell_of() {
         let mut report = report(None, "runs/a");
-        assert!(!report.table().contains("time on the link"));
+        assert!(!report.to_string().contains("time on the link"));
         report.links.clear();
-        assert!(report.table().starts_with("run "));
+        assert!(report.to_string().starts_with("run "));
     }
 
     #[test]

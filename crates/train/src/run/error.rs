@@ -7,6 +7,7 @@ use crate::checkpoint::CheckpointError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::pipeline::PipelineError;
+use crate::plan::PlanError;
 
 /// Why a stage could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,9 @@ pub enum RunError {
          started by hand need the map written out"
     )]
     NoLayerMap,
+    /// The model cannot be split as asked.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// There is no such stage.
     #[error("stage {stage} does not exist: pipeline.stages = {stages}, counted from 0")]
     NoSuchStage {

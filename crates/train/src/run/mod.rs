@@ -1,9 +1,11 @@
 //! A run from its configuration: what every stage derives from it, and one stage's life.
 
+mod connect;
 mod error;
 mod setup;
 mod train;
 
+pub use connect::{Neighborhood, Next, Previous, connect};
 pub use error::RunError;
-pub use setup::{Links, Setup};
+pub use setup::{Links, Setup, with_layer_map};
 pub use train::{Emit, Outcome, Resume, train};

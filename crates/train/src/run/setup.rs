@@ -7,11 +7,12 @@ use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 
 use super::RunError;
 use crate::checkpoint::RunFacts;
-use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, Unit};
+use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Unit};
 use crate::data::{Batches, Corpus, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
+use crate::plan::{self, UnitCost};
 
 /// Longest control message apart from a tied matrix: norms, file lists.
 const CONTROL_BYTES: u64 = 64 << 20;
@@ -54,10 +55,7 @@ impl Setup {
         let architecture = architecture(&config, &tokenizer)?;
         let map = match config.pipeline.manual_map(config.model.layers)? {
             Some(map) => map,
-            None if config.pipeline.stages == 1 => {
-                LayerMap::from_counts(config.model.layers, &[config.model.layers + 2])
-                    .expect("one stage may own all units")
-            }
+            None if config.pipeline.stages == 1 => whole_model(&config),
             None => return Err(RunError::NoLayerMap),
         };
         let corpus = Corpus::load(&config.data.train, &tokenizer)?;
@@ -200,7 +198,8 @@ impl Setup {
         let (outgoing, incoming) = if peer > stage { (forward, backward) } else { (backward, forward) };
         let Config { train, eval, pipeline, metrics, .. } = &self.config;
         let samples = train.micro_batch.max(eval.micro_batch);
-        let tied = if self.architecture.tied { 4 * self.architecture.vocab * self.architecture.hidden } else { 0 };
+        let tied =
+            if self.architecture.tied { 4 * self.architecture.vocab * self.architecture.hidden } else { 0 };
         let terms = pipeline::Terms {
             stage,
             run: self.run_id()?,
@@ -214,6 +213,37 @@ impl Setup {
         let codecs = Codecs { outgoing: outgoing.build()?, incoming: incoming.build()? };
         Ok(Attachment { link, codecs, terms })
     }
+}
+
+/// The configuration with `pipeline.layers = "auto"` replaced by a map from measured costs on this machine.
+///
+/// # Errors
+/// A tokenizer that cannot be used; more stages than units.
+pub fn with_layer_map(mut config: Config) -> Result<Config, RunError> {
+    if config.pipeline.layers == LayerPlan::Auto {
+        let stages = config.pipeline.stages;
+        let map = if stages == 1 {
+            whole_model(&config)
+        } else {
+            let architecture = architecture(&config, &Tokenizer::load(&config.data.tokenizer)?)?;
+            let costs = plan::measure(
+                &architecture,
+                config.train.micro_batch,
+                config.train.sequence,
+                &Device::flex(),
+            );
+            let seconds: Vec<f64> = costs.iter().map(UnitCost::seconds).collect();
+            plan::partition(&seconds, stages)?
+        };
+        config.pipeline.layers = LayerPlan::Manual(map.stages().to_vec());
+    }
+    Ok(config)
+}
+
+/// The map of a run of one stage.
+fn whole_model(config: &Config) -> LayerMap {
+    LayerMap::from_counts(config.model.layers, &[config.model.layers + 2])
+        .expect("one stage may own all units")
 }
 
 /// The model of a configuration, its vocabulary from the tokenizer unless it is set.

@@ -163,7 +163,8 @@ impl<'a, 'e> Life<'a, 'e> {
         let (part, optimizer) = engine.state();
         let own = checkpoint::write_units(&self.folder, step, part, optimizer)?;
         let bytes = own.iter().map(|file| file.bytes).sum();
-        let gather = |below: Option<Vec<FileEntry>>| below.unwrap_or_default().into_iter().chain(own).collect();
+        let gather =
+            |below: Option<Vec<FileEntry>>| below.unwrap_or_default().into_iter().chain(own).collect();
         let files = engine.agree_on_checkpoint(step, gather)?;
         let manifest = Manifest::new(step, self.facts.clone(), files)?;
         checkpoint::commit(&self.folder, &manifest)?;
@@ -185,7 +186,8 @@ impl<'a, 'e> Life<'a, 'e> {
             None => own,
         };
         let newest = engine.agree_on_resume(common)?;
-        let step = newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
+        let step =
+            newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
         let (part, optimizer) = engine.state_mut();
         checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
         self.emit(Event::Resumed { stage: self.stage, step })?;

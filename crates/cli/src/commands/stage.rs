@@ -1,0 +1,153 @@
+//! `thinwire stage`: one stage of a run.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::{process, thread};
+
+use clap::Args;
+use thinwire_link::SecretKey;
+use thinwire_train::checkpoint;
+use thinwire_train::config::Config;
+use thinwire_train::metrics::Event;
+use thinwire_train::run::{Emit, Neighborhood, Next, Outcome, Previous, Resume, Setup, connect, train};
+
+use crate::chronicle::Chronicle;
+use crate::error::{CommandError, one_line};
+use crate::output::Output;
+use crate::run_folder::RunFolder;
+
+/// Run one stage, so that stages can be on different machines.
+///
+/// Every stage needs the same configuration, with one [[stage]] entry each, and the texts; they compare hashes. Start
+/// them in any order within pipeline.connect_seconds.
+#[derive(Debug, Args)]
+pub(crate) struct Stage {
+    /// The configuration.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Which stage, counted from 0.
+    #[arg(long, value_name = "K")]
+    stage: usize,
+    /// This stage's secret key, as `thinwire key` makes it.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Change one setting, such as train.steps=100; may be given again.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Continue from the newest checkpoint that all stages have.
+    #[arg(long)]
+    resume: bool,
+    /// Replace an earlier run in the run's folder.
+    #[arg(long, conflicts_with = "resume")]
+    overwrite: bool,
+    /// Listen here instead of at the configured address.
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Started by `thinwire train`: print events on standard output, and end when standard input closes.
+    #[arg(long, hide = true)]
+    driven: bool,
+    /// Where the next stage listens, instead of the configured address.
+    #[arg(long, hide = true, value_name = "HOST:PORT")]
+    next: Option<String>,
+}
+
+impl Stage {
+    pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
+        if self.driven { self.run_driven() } else { self.run_alone(output) }
+    }
+
+    /// Tells everything to the launcher, which records it.
+    fn run_driven(self) -> Result<(), CommandError> {
+        end_with_standard_input();
+        let mut stdout = io::stdout();
+        let mut emit = move |event: Event| -> Result<(), CommandError> {
+            let line = serde_json::to_string(&event)? + "\n";
+            stdout.write_all(line.as_bytes())?;
+            Ok(stdout.flush()?)
+        };
+        let stage = self.stage;
+        let outcome = self.work(&mut emit);
+        if let Err(error) = &outcome {
+            let _ = emit(Event::Failed { stage, error: one_line(&**error) });
+            process::exit(1); // the launcher shows the error
+        }
+        outcome.map(|_| ())
+    }
+
+    /// Records the stage's own metrics in the run's folder.
+    fn run_alone(self, output: Output) -> Result<(), CommandError> {
+        let config = Config::load(&self.config, &self.overrides)?;
+        let folder = RunFolder::of(&config);
+        folder.prepare(self.resume, self.overwrite)?;
+        folder.write_config(&config)?;
+        let mut chronicle = Chronicle::new(&config, 1, self.resume)?;
+        self.work(&mut |event: Event| Ok(chronicle.record(event)?))?;
+        if let Some(report) = chronicle.finish()? {
+            output.print(&report)?;
+        }
+        Ok(())
+    }
+
+    fn work(self, emit: &mut Emit<'_>) -> Result<Outcome, CommandError> {
+        let config = Config::load(&self.config, &self.overrides)?;
+        let setup = Setup::load(config)?;
+        let neighborhood = self.neighborhood(&setup)?;
+        if !self.driven {
+            // The launcher does this once for all of its stages.
+            checkpoint::clean(&setup.config.run.dir.join("checkpoints"), ..)?;
+        }
+        let links = match neighborhood {
+            Some(neighborhood) => connect(&setup, self.stage, neighborhood, self.resume, emit)?,
+            None => Default::default(),
+        };
+        let resume = if self.resume { Resume::Newest } else { Resume::Fresh };
+        Ok(train(setup, self.stage, links, resume, emit)?)
+    }
+
+    /// `None` for a run of one stage, which has no neighbours and needs no key.
+    fn neighborhood(&self, setup: &Setup) -> Result<Option<Neighborhood>, CommandError> {
+        let (stage, stages) = (self.stage, setup.stages());
+        if stage >= stages {
+            return Err(format!("stage {stage} does not exist: the run has {stages}, counted from 0").into());
+        }
+        if stages == 1 {
+            return Ok(None);
+        }
+        let configured = &setup.config.stages;
+        let own = configured.get(stage).ok_or("the configuration has no [[stage]] entries, with an address and a key for each stage")?;
+        let path = self.key.as_ref().ok_or("--key FILE is needed: this stage's secret key")?;
+        let identity = SecretKey::load(path)?;
+        let pinned = own.key;
+        if identity.public() != pinned {
+            let file = path.display();
+            return Err(format!(
+                "{file} holds the key {}, but the configuration pins {pinned} for stage {stage}",
+                identity.public()
+            )
+            .into());
+        }
+        let previous = match stage.checked_sub(1) {
+            Some(before) => Some(Previous {
+                listen: self.listen.clone().unwrap_or_else(|| own.address.clone()),
+                key: configured[before].key,
+            }),
+            None => None,
+        };
+        let next = match configured.get(stage + 1) {
+            Some(after) => Some(Next {
+                address: self.next.clone().unwrap_or_else(|| after.address.clone()),
+                key: after.key,
+            }),
+            None => None,
+        };
+        Ok(Some(Neighborhood { identity, previous, next }))
+    }
+}
+
+/// The launcher holds the other end: when it dies, however it dies, so does this process.
+fn end_with_standard_input() {
+    thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        process::exit(1);
+    });
+}

@@ -1,0 +1,64 @@
+//! `thinwire train`: a run with all its stages on this machine.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use thinwire_codec::CodecSpec;
+use thinwire_train::config::Config;
+use thinwire_train::metrics::{Comparison, LossCurve, RunReport, write_loss_curves};
+
+use crate::error::CommandError;
+use crate::launch;
+use crate::output::Output;
+
+/// Train a model, every stage a process on this machine.
+#[derive(Debug, Args)]
+pub(crate) struct Train {
+    /// The configuration.
+    config: PathBuf,
+    /// Change one setting, such as train.steps=100; may be given again.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Continue from the newest checkpoint in the run's folder.
+    #[arg(long)]
+    resume: bool,
+    /// Replace an earlier run in the run's folder.
+    #[arg(long, conflicts_with = "resume")]
+    overwrite: bool,
+    /// Run a second time with this codec in both directions, such as f32, and compare.
+    #[arg(long, value_name = "CODEC", conflicts_with = "resume")]
+    compare: Option<CodecSpec>,
+}
+
+impl Train {
+    pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
+        let config = launch::resolve(Config::load(&self.config, &self.overrides)?, self.resume)?;
+        let mut report = launch::run(&config, self.resume, self.overwrite)?;
+        if let Some(codec) = &self.compare {
+            report.comparison = Some(compare(&config, &report, codec)?);
+        }
+        output.print(&report)?;
+        Ok(())
+    }
+}
+
+/// The same run with another codec, into a folder inside the first one's.
+fn compare(config: &Config, report: &RunReport, codec: &CodecSpec) -> Result<Comparison, CommandError> {
+    let mut other = config.clone();
+    let name = codec.to_string();
+    let folder: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    other.run.dir = config.run.dir.join(format!("compare-{folder}"));
+    other.pipeline.forward = codec.clone();
+    other.pipeline.backward = codec.clone();
+    for boundary in &mut other.pipeline.boundaries {
+        boundary.forward = None;
+        boundary.backward = None;
+    }
+    let other_report = launch::run(&other, false, true)?;
+    let own_name = format!("{} / {}", config.pipeline.forward, config.pipeline.backward);
+    let plot = config.run.dir.join("compare.svg");
+    let curve = LossCurve::read(&own_name, &config.run.dir)?;
+    let other_curve = LossCurve::read(&name, &other.run.dir)?;
+    write_loss_curves(&plot, &curve, &other_curve)?;
+    Ok(Comparison::new(report, &other_report, &name, &plot))
+}

@@ -1,0 +1,113 @@
+//! One stage process.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{self, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::{env, thread};
+
+use thinwire_train::metrics::Event;
+
+use crate::error::CommandError;
+
+/// The tensor library's thread count.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
+/// What a stage process needs to be told.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) config: PathBuf,
+    pub(super) stage: usize,
+    pub(super) key: Option<PathBuf>,
+    pub(super) listen: Option<String>,
+    pub(super) next: Option<String>,
+    pub(super) resume: bool,
+    pub(super) threads: usize,
+}
+
+/// What a stage process lets the launcher know.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// An event, from its standard output.
+    Event(Event),
+    /// A line on its standard output that is no event.
+    Nonsense { stage: usize, line: String },
+    /// A line on its standard error.
+    Line { stage: usize, text: String },
+    /// It has ended, and everything it said has been passed on.
+    Ended { stage: usize, status: Option<ExitStatus> },
+}
+
+/// A running stage. Dropping it ends the process.
+#[derive(Debug)]
+pub(super) struct Child {
+    /// Held open: a stage ends itself when this closes, even if the launcher is killed.
+    stdin: Option<process::ChildStdin>,
+    watcher: Option<thread::JoinHandle<()>>,
+}
+
+impl Child {
+    pub(super) fn start(order: &Order, said: Sender<Said>) -> Result<Self, CommandError> {
+        let mut command = Command::new(env::current_exe()?);
+        command.arg("stage").arg("--driven").arg("--config").arg(&order.config);
+        command.arg("--stage").arg(order.stage.to_string());
+        if let Some(key) = &order.key {
+            command.arg("--key").arg(key);
+        }
+        for (flag, value) in [("--listen", &order.listen), ("--next", &order.next)] {
+            if let Some(value) = value {
+                command.arg(flag).arg(value);
+            }
+        }
+        if order.resume {
+            command.arg("--resume");
+        }
+        if env::var_os(THREADS).is_none() {
+            command.env(THREADS, order.threads.to_string());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("cannot start stage {}: {error}", order.stage))?;
+        let stdin = child.stdin.take();
+        let stage = order.stage;
+        let watcher = thread::spawn(move || watch(child, stage, &said));
+        Ok(Self { stdin, watcher: Some(watcher) })
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.stdin = None;
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+    }
+}
+
+/// Passes on what the process says until it ends.
+fn watch(mut child: process::Child, stage: usize, said: &Sender<Said>) {
+    // Nobody listens any more once the launcher is on its way out.
+    let tell = |what| drop(said.send(what));
+    thread::scope(|scope| {
+        if let Some(stderr) = child.stderr.take() {
+            scope.spawn(move || for_each_line(stderr, |text| tell(Said::Line { stage, text })));
+        }
+        if let Some(stdout) = child.stdout.take() {
+            for_each_line(stdout, |line| {
+                tell(match serde_json::from_str(&line) {
+                    Ok(event) => Said::Event(event),
+                    Err(_) => Said::Nonsense { stage, line },
+                });
+            });
+        }
+    });
+    tell(Said::Ended { stage, status: child.wait().ok() });
+}
+
+fn for_each_line(from: impl Read, mut act: impl FnMut(String)) {
+    let mut reader = BufReader::new(from);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        act(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+    }
+}
