@@ -33,7 +33,15 @@ pub(crate) enum Patience {
     Until(Instant),
 }
 
+/// Longer than any run: what deadlines are cut to, so that moments can be computed from them.
+const A_YEAR: Duration = Duration::from_hours(365 * 24);
+
 impl Patience {
+    /// Until this long from now.
+    pub(crate) fn until(limit: Duration) -> Self {
+        Self::Until(Instant::now() + limit.min(A_YEAR))
+    }
+
     /// The time a wait that starts now may take; zero when it is over.
     pub(crate) fn allowance(self) -> Duration {
         match self {
@@ -70,6 +78,27 @@ impl Countdown {
 
     /// The earlier of this deadline's end and `limit` from now.
     pub(crate) fn within(self, limit: Duration) -> Patience {
-        Patience::Until(Instant::now() + self.left().min(limit))
+        Patience::until(self.left().min(limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_deadlines_are_no_overflow() {
+        let countdown = Countdown::start(Duration::MAX);
+        assert!(countdown.within(Duration::MAX).allowance() > Duration::from_hours(1));
+        assert!(!countdown.is_over());
+    }
+
+    #[test]
+    fn the_nearer_end_counts() {
+        let over = Countdown::start(Duration::ZERO);
+        assert!(over.is_over());
+        assert!(over.within(Duration::from_hours(1)).allowance().is_zero());
+        let long = Countdown::start(Duration::from_hours(1));
+        assert!(long.within(Duration::from_secs(1)).allowance() <= Duration::from_secs(1));
     }
 }

@@ -167,7 +167,7 @@ impl<S: Source> FrameReceiver for FramedReceiver<S> {
     fn wait_for_close(&mut self) -> Result<(), LinkError> {
         let start = Instant::now();
         // A peer that goes on sending must not keep us here.
-        let patience = Patience::Until(start + self.patience.allowance());
+        let patience = Patience::until(self.patience.allowance());
         let mut dropped = [0; 4096];
         loop {
             match self.source.read(&mut dropped, patience) {

@@ -22,7 +22,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes a link with the stage that listens at `address` (`host:port`) and holds the `pinned` key.
 ///
-/// The peer may start later: until the connect deadline, attempts that find nobody are repeated. A peer with
+/// The peer may start later: until the connect deadline, attempts that find nobody are repeated. (What the system's
+/// resolver takes for a host's name comes on top.) A peer with
 /// another key or other terms is final, and so is an address that is none.
 ///
 /// # Errors

@@ -152,9 +152,8 @@ impl<'env> Candidates<'env> {
     ) -> io::Result<()> {
         // Some systems hand the listener's mode on to its connections.
         socket.set_nonblocking(false)?;
-        let spare = socket.try_clone()?;
+        let (spare, copy) = (socket.try_clone()?, socket.try_clone()?);
         let number = self.came;
-        self.sockets.insert(number, socket.try_clone()?);
         self.came += 1;
         let (keys, config, reporter) = (self.keys, self.config, self.reporter.clone());
         let handshake = Countdown::start(config.deadlines.handshake);
@@ -169,6 +168,7 @@ impl<'env> Candidates<'env> {
             }
             let _ = reporter.send((number, Report::Gone));
         })?;
+        self.sockets.insert(number, copy);
         Ok(())
     }
 

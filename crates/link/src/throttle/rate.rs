@@ -29,9 +29,9 @@ impl Rate {
         self.0.get()
     }
 
-    /// How long `bytes` take.
+    /// How long `bytes` take; the longest there is if that is more.
     pub fn time_for(self, bytes: usize) -> Duration {
-        Duration::from_secs_f64(bytes as f64 * 8.0 / self.0.get() as f64)
+        Duration::try_from_secs_f64(bytes as f64 * 8.0 / self.0.get() as f64).unwrap_or(Duration::MAX)
     }
 }
 
@@ -117,5 +117,6 @@ mod tests {
     #[test]
     fn a_megabyte_at_eight_megabit_is_a_second() {
         assert_eq!(Rate::bits(8_000_000).unwrap().time_for(1_000_000), Duration::from_secs(1));
+        assert_eq!(Rate::bits(1).unwrap().time_for(usize::MAX), Duration::MAX);
     }
 }
