@@ -138,3 +138,18 @@ fn halves_round_to_even() {
     let tiles = TahMessage::parse(&settings, Shape::new(1, 1, 16), &message).tiles;
     assert_eq!(tiles[0].codes, [0, 15, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14]);
 }
+
+/// `r > tau`, not `>=`: a tile whose largest value is exactly twice the second is none with an outlier.
+#[test]
+fn the_outlier_ratio_is_exclusive() {
+    let (settings, shape) = (TahSettings::default(), Shape::new(1, 2, 64));
+    let mut x = [0.25_f32; 128];
+    (x[7], x[9]) = (-1.0, 0.5);
+    (x[64 + 7], x[64 + 9]) = (-1.0_f32.next_up(), 0.5_f32.next_down());
+    let (message, _) = round_trip(&CodecSpec::Tah(settings), shape, &x);
+    let tiles = TahMessage::parse(&settings, shape, &message).tiles;
+    assert_eq!(
+        [(tiles[0].outlier, tiles[0].pivot), (tiles[1].outlier, tiles[1].pivot)],
+        [(false, 0), (true, 7)]
+    );
+}

@@ -1,6 +1,6 @@
 use super::EPSILON;
-use crate::kernel::LANES;
 use crate::kernel::ln::ln;
+use crate::kernel::{LANES, fold_lanes};
 
 pub(super) fn entropy(tile: &[f32]) -> f32 {
     let reciprocal = 1.0 / (lane_sum(tile, f32::abs) + EPSILON);
@@ -26,12 +26,5 @@ fn lane_sum(tile: &[f32], term: impl Fn(f32) -> f32) -> f32 {
         last[..rest.len()].copy_from_slice(rest);
         add(&last);
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for j in 0..width {
-            sums[j] += sums[j + width];
-        }
-        width /= 2;
-    }
-    sums[0]
+    fold_lanes(sums, |a, b| a + b)
 }

@@ -1,4 +1,4 @@
-use crate::kernel::LANES;
+use crate::kernel::{LANES, fold_lanes};
 
 pub(super) fn max_abs_f32(values: &[f32]) -> f32 {
     // Signed: with the sign bit cleared both orders agree, and the signed maximum is the cheap one in SSE2.
@@ -10,7 +10,7 @@ pub(super) fn max_abs_f32(values: &[f32]) -> f32 {
             *max = magnitude(*value).max(*max);
         }
     }
-    let max = rest.iter().map(|&value| magnitude(value)).chain(max).max().unwrap_or(0);
+    let max = rest.iter().map(|&value| magnitude(value)).fold(fold_lanes(max, i32::max), i32::max);
     f32::from_bits(max.cast_unsigned())
 }
 

@@ -1,4 +1,4 @@
-use crate::kernel::{LANES, divisor};
+use crate::kernel::{LANES, divisor, fold_lanes};
 
 /// Adding this rounds a float in `0..2^23` to an integer, half to even, and leaves that integer in the lowest bits.
 const ROUNDER: f32 = 8_388_608.0; // 2^23
@@ -20,8 +20,9 @@ pub(super) fn top_two(tile: &[f32]) -> (f32, f32) {
             (*first, *second) = insert((*first, *second), value.abs());
         }
     }
-    let largest = first.into_iter().chain(rest.iter().map(|value| value.abs())).fold((0.0, 0.0), insert);
-    second.into_iter().fold(largest, insert)
+    let lanes = std::array::from_fn(|j| (first[j], second[j]));
+    let largest = fold_lanes(lanes, |a, b| insert(insert(a, b.0), b.1));
+    rest.iter().map(|value| value.abs()).fold(largest, insert)
 }
 
 fn insert((first, second): (f32, f32), magnitude: f32) -> (f32, f32) {
@@ -36,8 +37,8 @@ pub(super) fn range(tile: &[f32]) -> (f32, f32) {
             (*low, *high) = (min(*low, *value), max(*high, *value));
         }
     }
-    let low = rest.iter().copied().chain(low).fold(f32::MAX, min);
-    let high = rest.iter().copied().chain(high).fold(f32::MIN, max);
+    let low = rest.iter().copied().fold(fold_lanes(low, min), min);
+    let high = rest.iter().copied().fold(fold_lanes(high, max), max);
     (low, high)
 }
 
