@@ -23,7 +23,6 @@ impl RunFolder {
         Self(config.run.dir.clone())
     }
 
-
     pub(crate) fn config_file(&self) -> PathBuf {
         self.0.join(CONFIG_FILE)
     }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::paths::join;
 use super::text;
 
 /// The texts and the tokenizer.
@@ -25,10 +26,10 @@ pub struct DataConfig {
 impl DataConfig {
     /// Makes relative paths relative to `folder`.
     pub(super) fn resolve(&mut self, folder: &Path) {
-        self.train = folder.join(&self.train);
-        self.heldout = self.heldout.as_ref().map(|path| folder.join(path));
+        self.train = join(folder, &self.train);
+        self.heldout = self.heldout.as_ref().map(|path| join(folder, path));
         if let TokenizerSource::File(path) = &mut self.tokenizer {
-            *path = folder.join(&*path);
+            *path = join(folder, path);
         }
     }
 }

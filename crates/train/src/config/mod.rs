@@ -14,6 +14,7 @@ mod metrics;
 mod model;
 mod optimizer;
 mod overrides;
+mod paths;
 mod pipeline;
 mod run;
 mod stage;
@@ -83,10 +84,10 @@ impl Config {
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
         let read = |source| ConfigError::Read { path: path.into(), source };
         let text = fs::read_to_string(path).map_err(read)?;
-        let path = std::path::absolute(path).map_err(read)?;
+        let path = fs::canonicalize(path).map_err(read)?;
         let mut config = Self::parse(&text, overrides).map_err(|error| error.within(&path))?;
         let folder = path.parent().unwrap_or(&path);
-        config.run.dir = folder.join(&config.run.dir);
+        config.run.dir = paths::join(folder, &config.run.dir);
         config.data.resolve(folder);
         Ok(config)
     }
