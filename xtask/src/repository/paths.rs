@@ -7,6 +7,9 @@ use super::files::Files;
 const ROOTS: [&str; 8] =
     ["/Users/", "/home/", "/mnt/", "/root/", "/scratch/", "/work/", "/workspace/", r":\Users\"];
 
+/// Users that stand for anybody.
+const ANYBODY: [&str; 3] = ["me/", "user/", "you/"];
+
 pub(super) fn find(files: &Files) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.texts().filter(|file| file.path != file!()) {
@@ -26,7 +29,11 @@ pub(super) fn find(files: &Files) -> Vec<Finding> {
 /// Whether a path in `line` begins at `root`, as opposed to having it further down.
 fn names(line: &str, root: &str) -> bool {
     let in_path = |c: char| c.is_alphanumeric() || "_-.~/}>)".contains(c);
-    line.match_indices(root).any(|(at, _)| root.starts_with(':') || !line[..at].ends_with(in_path))
+    line.match_indices(root).any(|(at, _)| {
+        let rest = &line[at + root.len()..];
+        let begins = root.starts_with(':') || !line[..at].ends_with(in_path);
+        begins && !ANYBODY.iter().any(|user| rest.starts_with(user))
+    })
 }
 
 #[cfg(test)]
@@ -39,6 +46,7 @@ mod tests {
             ("a.md", "fine\nsee /home/ada/notes.txt\n"),
             ("b.rs", "const A: &str = \"/work/run\";\nconst B: &str = r\"C:\\Users\\ada\";\n"),
             ("c.sh", "cd ~/work/x $HOME/home/x target/work/y https://example.org/root/z /tmp/run\n"),
+            ("d.rs", "const C: &str = \"/home/me/run\";\n"),
         ]);
         let found: Vec<String> = find(&files).iter().map(ToString::to_string).collect();
         let expected = ["a.md:2: `/home/...`", "b.rs:1: `/work/...`", r"b.rs:2: `:\Users\...`"];
