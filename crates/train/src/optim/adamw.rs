@@ -1,4 +1,4 @@
-//! AdamW with one f32 state for each parameter (Loshchilov and Hutter, 2019).
+//! `AdamW` with one f32 state for each parameter (Loshchilov and Hutter, 2019).
 
 use burn::optim::{AdamWConfig, AdamWState, AdaptiveMomentumState, Optimizer};
 use burn::tensor::Tensor;
@@ -36,7 +36,11 @@ impl AdamW {
                 .with_weight_decay(weight_decay)
                 .build()
         };
-        Self { decaying: build(config.weight_decay as f32), plain: build(0.0), states: vec![None; parameters] }
+        Self {
+            decaying: build(config.weight_decay as f32),
+            plain: build(0.0),
+            states: vec![None; parameters],
+        }
     }
 
     /// Updates every parameter that has a gradient. `gradients` are in the order of `params` and already clipped.
@@ -60,9 +64,10 @@ impl AdamW {
     }
 
     /// Puts back a state that [`AdamW::moments`] gave.
-    pub fn restore(&mut self, index: usize, moments: Moments) {
-        let Moments { updates, first, second } = moments;
-        self.states[index] = Some(AdamWState::new(AdaptiveMomentumState::new(updates, first, second)));
+    pub fn restore(&mut self, index: usize, moments: Option<Moments>) {
+        self.states[index] = moments.map(|Moments { updates, first, second }| {
+            AdamWState::new(AdaptiveMomentumState::new(updates, first, second))
+        });
     }
 }
 

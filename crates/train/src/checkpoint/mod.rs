@@ -1,0 +1,26 @@
+//! Checkpoints: for every unit of the model a file of weights and one of optimizer state, and a manifest with their
+//! hashes. They know nothing of the number of stages. Layout and protocol are in `docs/checkpoints.md`.
+//!
+//! Every stage calls [`write_units`], the stages exchange the entries, then every stage calls [`commit`](commit()).
+
+mod digest;
+mod durable;
+mod error;
+mod header;
+mod layout;
+mod list;
+mod manifest;
+mod prune;
+mod restore;
+mod source;
+mod tensors;
+mod unit_file;
+mod write;
+
+pub use error::CheckpointError;
+pub use layout::step_folder;
+pub use list::{available, latest};
+pub use manifest::{FORMAT, FileEntry, Manifest, RunFacts};
+pub use prune::{clean, prune, remove};
+pub use restore::{restore, restore_weights};
+pub use write::{commit, write_units};

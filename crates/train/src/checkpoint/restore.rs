@@ -1,0 +1,95 @@
+//! Restoring: everything is checked before anything is changed.
+
+use std::path::Path;
+
+use super::error::CheckpointError;
+use super::layout::{Kind, file_name, manifest_path, step_folder};
+use super::source::Source;
+use super::{Manifest, RunFacts};
+use crate::model::Part;
+use crate::optim::{AdamW, Moments};
+
+/// Sets `part` and `optimizer` to what they were after step `step`, however the units were grouped when it was written.
+///
+/// The files are read twice: first to check size, SHA-256, header and every tensor's name, type and shape; then,
+/// one unit at a time, for their values.
+///
+/// # Errors
+/// The checkpoint is not whole, or not of the run `expected` (its [`RunFacts::run`] and [`RunFacts::stages`] may
+/// differ); nothing is changed then. Only when a file that was just checked cannot be read a second time are `part` and
+/// `optimizer` left partly restored, and must be dropped.
+pub fn restore(
+    dir: &Path,
+    step: u64,
+    part: &mut Part,
+    optimizer: &mut AdamW,
+    expected: &RunFacts,
+) -> Result<Manifest, CheckpointError> {
+    let manifest = Manifest::read(dir, step)?;
+    manifest.run.check(expected, &manifest_path(dir, step))?;
+    load(dir, &manifest, part, Some(optimizer))?;
+    Ok(manifest)
+}
+
+/// Sets `part` to the weights after step `step`, for evaluation; the optimizer's files are not looked at.
+///
+/// # Errors
+/// As [`restore`], but of the run only the model must be the same.
+pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifest, CheckpointError> {
+    let manifest = Manifest::read(dir, step)?;
+    load(dir, &manifest, part, None)?;
+    Ok(manifest)
+}
+
+fn load(
+    dir: &Path,
+    manifest: &Manifest,
+    part: &mut Part,
+    mut optimizer: Option<&mut AdamW>,
+) -> Result<(), CheckpointError> {
+    let path = manifest_path(dir, manifest.step);
+    manifest.run.check_architecture(part.architecture(), &path)?;
+    let sources = sources(dir, manifest, part, optimizer.is_some());
+    sources.iter().try_for_each(Source::check)?;
+    for source in &sources {
+        match &mut optimizer {
+            Some(optimizer) if source.kind == Kind::Optimizer => restore_moments(source, part, optimizer)?,
+            _ => restore_values(source, part)?,
+        }
+    }
+    Ok(())
+}
+
+/// The files of the units of `part`.
+fn sources<'a>(dir: &Path, manifest: &'a Manifest, part: &Part, with_optimizer: bool) -> Vec<Source<'a>> {
+    let kinds: &[Kind] = if with_optimizer { &[Kind::Weights, Kind::Optimizer] } else { &[Kind::Weights] };
+    let folder = step_folder(dir, manifest.step);
+    let files =
+        part.units().flat_map(|(unit, range)| kinds.iter().map(move |&kind| (unit, range.clone(), kind)));
+    files
+        .map(|(unit, range, kind)| {
+            let path = folder.join(file_name(unit, kind));
+            let entry =
+                manifest.entry(unit, kind).expect("the model of the manifest is the model of the part");
+            Source::new(path, entry, part.params(), range, kind)
+        })
+        .collect()
+}
+
+fn restore_values(source: &Source<'_>, part: &mut Part) -> Result<(), CheckpointError> {
+    let (_, values) = source.read()?;
+    let tensors: Vec<_> = values.into_iter().map(|values| part.params().upload(values)).collect();
+    let parameters = part.params_mut().iter_mut().skip(source.range.start);
+    parameters.zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
+    Ok(())
+}
+
+fn restore_moments(source: &Source<'_>, part: &Part, optimizer: &mut AdamW) -> Result<(), CheckpointError> {
+    let (updates, values) = source.read()?;
+    let mut tensors = values.into_iter().map(|values| part.params().upload(values));
+    for index in source.range.clone() {
+        let moments = tensors.next().zip(tensors.next());
+        optimizer.restore(index, moments.map(|(first, second)| Moments { updates, first, second }));
+    }
+    Ok(())
+}

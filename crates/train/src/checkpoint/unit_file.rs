@@ -1,0 +1,124 @@
+//! One safetensors file, on its way out.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use burn::tensor::Tensor;
+use safetensors::tensor::{Dtype, Metadata, TensorInfo};
+use sha2::{Digest, Sha256};
+
+use super::FileEntry;
+use super::digest::hex;
+use super::error::{CheckpointError, require};
+use super::header::UPDATES;
+use super::layout::{Kind, file_name};
+use super::tensors::{TensorSpec, specs};
+use crate::config::Unit;
+use crate::model::Part;
+use crate::optim::{AdamW, Moments};
+
+/// Values converted and written at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// A file to be written: its header, and handles to its tensors in the order of the header.
+pub(super) struct UnitFile {
+    pub(super) name: String,
+    header: Vec<u8>,
+    tensors: Vec<Tensor<1>>,
+}
+
+impl UnitFile {
+    /// The files of all units of `part`, in model order, weights first; `folder` is for errors.
+    pub(super) fn of_part(
+        folder: &Path,
+        part: &Part,
+        optimizer: &AdamW,
+    ) -> Result<Vec<Self>, CheckpointError> {
+        let mut files = Vec::new();
+        for (unit, range) in part.units() {
+            files.push(Self::weights(part, unit, &range));
+            files.push(Self::optimizer(folder, part, optimizer, unit, &range)?);
+        }
+        Ok(files)
+    }
+
+    fn weights(part: &Part, unit: Unit, range: &Range<usize>) -> Self {
+        let parameters = part.params().iter().skip(range.start).take(range.len());
+        let tensors = parameters.map(|parameter| parameter.value.clone()).collect();
+        let specs = specs(part.params(), range, Kind::Weights);
+        // Without this entry the Hugging Face transformers library does not load a file.
+        Self { name: file_name(unit, Kind::Weights), header: header(&specs, "format", "pt"), tensors }
+    }
+
+    fn optimizer(
+        folder: &Path,
+        part: &Part,
+        optimizer: &AdamW,
+        unit: Unit,
+        range: &Range<usize>,
+    ) -> Result<Self, CheckpointError> {
+        let name = file_name(unit, Kind::Optimizer);
+        let updates = |index| optimizer.moments(index).map_or(0, |moments: Moments| moments.updates);
+        let expected = range.clone().next().map_or(0, updates);
+        for (index, parameter) in range.clone().zip(part.params().iter().skip(range.start)) {
+            let found = updates(index);
+            let what = format_args!("number of updates of `{}`", parameter.name);
+            require(found == expected, &folder.join(&name), what, expected, found)?;
+        }
+        let moments = range.clone().filter_map(|index| optimizer.moments(index));
+        let tensors = moments.flat_map(|moments| [moments.first, moments.second]).collect();
+        let specs = if expected == 0 { Vec::new() } else { specs(part.params(), range, Kind::Optimizer) };
+        Ok(Self { name, header: header(&specs, UPDATES, &expected.to_string()), tensors })
+    }
+
+    /// Its size in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let values: usize = self.tensors.iter().map(|tensor| tensor.dims()[0]).sum();
+        (self.header.len() + values * size_of::<f32>()) as u64
+    }
+
+    /// Writes it; one tensor at a time is in host memory.
+    pub(super) fn write_to(&self, out: &mut File) -> io::Result<FileEntry> {
+        let mut sha = Sha256::new();
+        let mut put = |bytes: &[u8]| {
+            sha.update(bytes);
+            out.write_all(bytes)
+        };
+        put(&self.header)?;
+        let mut chunk = Vec::with_capacity(CHUNK * size_of::<f32>());
+        for tensor in &self.tensors {
+            let data = tensor.clone().into_data();
+            for values in data.as_slice::<f32>().expect("parameters and moments are f32").chunks(CHUNK) {
+                chunk.clear();
+                chunk.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+                put(&chunk)?;
+            }
+        }
+        Ok(FileEntry {
+            name: self.name.clone(),
+            bytes: self.bytes(),
+            sha256: hex(&sha.finalize()),
+            tensors: self.tensors.len(),
+        })
+    }
+}
+
+/// Everything in front of the values, padded so that they start at a multiple of 8 bytes. One metadata entry only, as
+/// the order of more is not fixed and equal state must give equal files.
+fn header(specs: &[TensorSpec], key: &str, value: &str) -> Vec<u8> {
+    let mut end = 0;
+    let tensors = specs.iter().map(|spec| {
+        let start = end;
+        end += spec.bytes();
+        let info = TensorInfo { dtype: Dtype::F32, shape: spec.shape.clone(), data_offsets: (start, end) };
+        (spec.name.clone(), info)
+    });
+    let metadata = HashMap::from([(key.to_owned(), value.to_owned())]);
+    let metadata = Metadata::new(Some(metadata), tensors.collect()).expect("the tensors follow each other");
+    let mut json = serde_json::to_vec(&metadata).expect("a header is plain data");
+    json.resize(json.len().next_multiple_of(8), b' ');
+    [&(json.len() as u64).to_le_bytes()[..], &json].concat()
+}

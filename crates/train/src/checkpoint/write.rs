@@ -1,0 +1,79 @@
+//! Writing: each stage its units' files, then the manifest.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use super::durable::{create_folder, removed, sync_folder, write_file};
+use super::error::CheckpointError;
+use super::layout::{manifest_path, step_folder};
+use super::unit_file::UnitFile;
+use super::{FileEntry, Manifest};
+use crate::model::Part;
+use crate::optim::AdamW;
+
+/// Writes the files of the units that `part` has into the folder of step `step` in `dir`; gives their entries in model
+/// order. Several stages may write their units into one folder at the same time.
+///
+/// A manifest that an earlier attempt left there is removed first. One tensor at a time is copied to the host.
+///
+/// # Errors
+/// A file cannot be written; those written so far are removed. Parameters of one unit differ in their number of
+/// updates.
+pub fn write_units(
+    dir: &Path,
+    step: u64,
+    part: &Part,
+    optimizer: &AdamW,
+) -> Result<Vec<FileEntry>, CheckpointError> {
+    let folder = step_folder(dir, step);
+    let files = UnitFile::of_part(&folder, part, optimizer)?;
+    create_folder(&folder).map_err(CheckpointError::io("create", &folder))?;
+    retract(dir, step)?;
+    write_files(&folder, &files).inspect_err(|_| {
+        for file in &files {
+            // The error that is on its way says more than one from here could.
+            let _ = fs::remove_file(folder.join(&file.name));
+        }
+    })
+}
+
+fn write_files(folder: &Path, files: &[UnitFile]) -> Result<Vec<FileEntry>, CheckpointError> {
+    let needed = files.iter().map(UnitFile::bytes).sum();
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| CheckpointError::Write { path, needed, source }
+    };
+    let mut entries = Vec::with_capacity(files.len());
+    for file in files {
+        let path = folder.join(&file.name);
+        entries.push(write_file(&path, |out| file.write_to(out)).map_err(failed(&path))?);
+    }
+    sync_folder(folder).map_err(failed(folder))?;
+    Ok(entries)
+}
+
+/// Makes the files of its step a checkpoint: writes the manifest into their folder in `dir`.
+///
+/// Call it when every stage's [`write_units`] has returned. Several stages may write the same manifest into one folder
+/// at the same time; a stage with a disk of its own writes it beside its own files.
+///
+/// # Errors
+/// The manifest cannot be written; then the folder is no checkpoint unless another stage makes it one.
+pub fn commit(dir: &Path, manifest: &Manifest) -> Result<(), CheckpointError> {
+    let text = manifest.to_json();
+    let path = manifest_path(dir, manifest.step);
+    write_file(&path, |out| out.write_all(&text))
+        .and_then(|()| sync_folder(&step_folder(dir, manifest.step)))
+        .map_err(|source| CheckpointError::Write { path, needed: text.len() as u64, source })
+}
+
+/// Makes the folder of step `step` no checkpoint any more, on the disk too, before its files are touched.
+pub(super) fn retract(dir: &Path, step: u64) -> Result<(), CheckpointError> {
+    let path = manifest_path(dir, step);
+    match fs::remove_file(&path) {
+        Ok(()) => sync_folder(&step_folder(dir, step)),
+        gone => removed(gone),
+    }
+    .map_err(CheckpointError::io("remove", &path))
+}

@@ -1,0 +1,110 @@
+//! A disk that is full, or refuses: nothing half-written stays, and the error says what is needed.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use thinwire_train::checkpoint::{CheckpointError, Manifest, available, commit, step_folder, write_units};
+use thinwire_train::config::Family;
+
+use super::support::{WHOLE, architecture, chain, checkpoint, facts, names, trained, units, write};
+
+/// Set in the process that has a small disk: its folder.
+const SMALL_DISK: &str = "THINWIRE_TEST_SMALL_DISK";
+
+/// A shell on a disk of 1 MiB that no other process sees.
+fn on_a_small_disk(folder: &Path, script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let script = format!("mount -t tmpfs -o size=1m tmpfs \"${SMALL_DISK}\" && {script}");
+    command.args(["--mount", "sh", "-c", &script]).env(SMALL_DISK, folder);
+    command
+}
+
+#[test]
+fn a_full_disk_leaves_the_checkpoints_before_it() {
+    if let Some(folder) = env::var_os(SMALL_DISK) {
+        return fill_up(Path::new(&folder));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let probe = on_a_small_disk(folder.path(), "true").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        // Past the test harness, which would keep it to itself.
+        writeln!(
+            io::stderr(),
+            "NOT RUN: a full disk at checkpoint time; it needs root to mount a small disk"
+        )
+        .unwrap();
+        return;
+    }
+    let this = env::current_exe().unwrap();
+    let script = "exec \"$0\" --exact full_disk::a_full_disk_leaves_the_checkpoints_before_it --nocapture";
+    let output = on_a_small_disk(folder.path(), script).arg(this).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// Takes all space but `left` bytes.
+fn fill(path: &Path, left: u64) {
+    let mut file = File::create(path).unwrap();
+    let error = loop {
+        if let Err(error) = file.write_all(&[1; 4096]) {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    let len = file.metadata().unwrap().len();
+    file.set_len(len - left).unwrap();
+}
+
+fn fill_up(dir: &Path) {
+    let arch = architecture(Family::Gpt2);
+    let facts = facts(&arch, WHOLE);
+    let stages = trained(&arch, WHOLE, 1);
+    let first = write(dir, 1, &stages, &facts);
+    let bytes: u64 = first.files.iter().map(|file| file.bytes).sum();
+    let steps = || available(dir, &units(WHOLE)[0]).unwrap();
+    let filler = dir.join("filler");
+
+    for left in [0, bytes / 3 / 4096 * 4096] {
+        fill(&filler, left);
+        let error = write_units(dir, 2, &stages[0].part, &stages[0].optimizer).unwrap_err();
+        assert!(
+            matches!(&error, CheckpointError::Write { needed, .. } if *needed == bytes) || left == 0,
+            "{error}"
+        );
+        let text = chain(&error);
+        assert!(text.contains("step-00000002") && text.contains("No space left on device"), "{text}");
+        assert_eq!(names(&step_folder(dir, 2)), [""; 0]);
+        assert_eq!(steps(), [1]);
+        fs::remove_file(&filler).unwrap();
+    }
+
+    let files = write_units(dir, 2, &stages[0].part, &stages[0].optimizer).unwrap();
+    let manifest = Manifest::new(2, facts, files).unwrap();
+    fill(&filler, 0);
+    let text = chain(&commit(dir, &manifest).unwrap_err());
+    assert!(text.contains("manifest.json") && text.contains("No space left on device"), "{text}");
+    assert_eq!(
+        names(&step_folder(dir, 2)).len(),
+        manifest.files.len(),
+        "neither manifest nor temporary file"
+    );
+    assert_eq!(steps(), [1]);
+    fs::remove_file(&filler).unwrap();
+    commit(dir, &manifest).unwrap();
+    assert_eq!(steps(), [1, 2]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_takes_the_others_with_it() {
+    let (dir, stages, _) = checkpoint();
+    let folder = step_folder(dir.path(), 3);
+    let obstacle = folder.join("layer-0001.safetensors");
+    fs::create_dir_all(obstacle.join("something")).unwrap();
+    let error = write_units(dir.path(), 3, &stages[0].part, &stages[0].optimizer).unwrap_err();
+    assert!(matches!(&error, CheckpointError::Write { path, .. } if *path == obstacle), "{error}");
+    assert_eq!(names(&folder), ["layer-0001.safetensors"]);
+    assert_eq!(available(dir.path(), &units(WHOLE)[0]).unwrap(), [2]);
+}
