@@ -32,7 +32,7 @@ pub(crate) fn run(phases: &[Phase<'_>], log: &mut dyn Write) -> Outcome {
             }
         }
     }
-    say(log, &format!("all {} phases passed in {} s", phases.len(), tenths(begin.elapsed())));
+    say(log, &format!("every phase passed in {} s", tenths(begin.elapsed())));
     Ok(())
 }
 
@@ -70,7 +70,7 @@ mod tests {
         let log = String::from_utf8(log).unwrap();
         assert!(log.contains("<== one: passed in 0.0 s"), "{log}");
         assert!(log.contains("<== two: FAILED after 0.0 s (exit code 7)"), "{log}");
-        assert!(!log.contains("all"), "{log}");
+        assert!(!log.contains("every"), "{log}");
     }
 
     #[test]
@@ -78,6 +78,6 @@ mod tests {
         let phases = [Phase { name: "only", work: Box::new(|| Ok(())) }];
         let mut log = Vec::new();
         assert_eq!(run(&phases, &mut log), Ok(()));
-        assert!(String::from_utf8(log).unwrap().contains("all 1 phases passed"));
+        assert!(String::from_utf8(log).unwrap().contains("every phase passed"));
     }
 }
