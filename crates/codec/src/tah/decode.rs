@@ -1,7 +1,7 @@
 use half::f16;
 
 use super::layout::{Layout, Sections};
-use super::{OUTLIER, Tah, allocate};
+use super::{OUTLIER, Tah};
 use crate::DecodeError;
 use crate::element::Element;
 use crate::kernel::{bits, hadamard, tile};
@@ -22,17 +22,14 @@ impl Tah {
         bits::check_padding(layout.tiles, pivot_bits, block.pivots, "pivot")?;
         bits::unpack(pivot_bits, block.pivots, &mut self.pivots);
 
-        let mut codes = block.codes;
         let (zeros, scales) = (block.zeros.as_chunks().0, block.scales.as_chunks().0);
-        let mut tiles = zeros.iter().zip(scales).zip(&self.pivots).enumerate();
+        let mut codes = block.codes;
         for (token, out) in out.chunks_exact_mut(layout.channels).enumerate() {
-            let first = token * layout.tiles_per_token.div_ceil(layout.tiles_per_allocation);
             for (i, values) in self.token.chunks_exact_mut(self.settings.tile).enumerate() {
-                let (index, ((zero, scale), &pivot)) = tiles.next().expect("parameters a tile");
-                let parameters = Parameters::read(*zero, *scale, pivot)
+                let index = token * layout.tiles_per_token + i;
+                let parameters = Parameters::read(zeros[index], scales[index], self.pivots[index])
                     .map_err(|what| DecodeError::Parameter { what, tile: sample * layout.tiles + index })?;
-                let high = allocate::is_high(block.map, first + i / layout.tiles_per_allocation);
-                let width = if high { self.settings.high_bits } else { self.settings.low_bits };
+                let width = layout.width(block.map, index);
                 let packed;
                 (packed, codes) = codes.split_at(bits::packed_len(self.codes.len(), width));
                 bits::unpack(width, packed, &mut self.codes);

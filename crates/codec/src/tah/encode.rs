@@ -19,21 +19,17 @@ impl Tah {
         out: Sections<&mut [u8]>,
     ) {
         self.allocate(layout, x, scale, out.map);
-        let (map, mut codes) = (&*out.map, out.codes);
-        let mut parameters = out.zeros.as_chunks_mut().0.iter_mut().zip(out.scales.as_chunks_mut().0);
-        let mut pivots = self.pivots.iter_mut();
+        let (zeros, scales) = (out.zeros.as_chunks_mut().0, out.scales.as_chunks_mut().0);
+        let mut codes = out.codes;
         for (token, x) in x.chunks_exact(layout.channels).enumerate() {
             load(x, scale, &mut self.token);
-            let first = token * layout.tiles_per_token.div_ceil(layout.tiles_per_allocation);
             for (i, values) in self.token.chunks_exact_mut(self.settings.tile).enumerate() {
-                let high = allocate::is_high(map, first + i / layout.tiles_per_allocation);
-                let width = if high { self.settings.high_bits } else { self.settings.low_bits };
+                let index = token * layout.tiles_per_token + i;
+                let width = layout.width(out.map, index);
                 let tile = quantize(values, self.settings.outlier_ratio, width, &mut self.codes);
-
-                let (zero, scale) = parameters.next().expect("a parameter pair a tile");
-                *zero = tile.zero.to_le_bytes();
-                *scale = (tile.scale.to_bits() | if tile.outlier { OUTLIER } else { 0 }).to_le_bytes();
-                *pivots.next().expect("a pivot a tile") = tile.pivot;
+                zeros[index] = tile.zero.to_le_bytes();
+                scales[index] = (tile.scale.to_bits() | if tile.outlier { OUTLIER } else { 0 }).to_le_bytes();
+                self.pivots[index] = tile.pivot;
                 let packed;
                 (packed, codes) = codes.split_at_mut(bits::packed_len(self.codes.len(), width));
                 bits::pack(width, &self.codes, packed);

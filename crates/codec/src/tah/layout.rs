@@ -1,4 +1,4 @@
-use super::{Allocation, PARAMETER, TahSettings};
+use super::{Allocation, PARAMETER, TahSettings, allocate};
 use crate::Shape;
 use crate::kernel::bits::packed_len;
 
@@ -7,6 +7,8 @@ use crate::kernel::bits::packed_len;
 pub(crate) struct Layout {
     pub(super) tokens: usize,
     pub(super) channels: usize,
+    high_bits: u32,
+    low_bits: u32,
     /// Quantization tiles of a token, the last one maybe partial.
     pub(super) tiles_per_token: usize,
     /// Quantization tiles of an allocation tile, the last one of a token maybe with fewer.
@@ -73,6 +75,8 @@ impl Layout {
         Some(Self {
             tokens,
             channels,
+            high_bits: settings.high_bits,
+            low_bits: settings.low_bits,
             tiles_per_token,
             tiles_per_allocation,
             tiles,
@@ -83,6 +87,14 @@ impl Layout {
             sample_bytes,
             total_bytes: samples.checked_mul(sample_bytes)?,
         })
+    }
+
+    /// Bits of a code in a quantization tile of a sample, by the sample's width map.
+    pub(super) fn width(&self, map: &[u8], tile: usize) -> u32 {
+        let per_token = self.tiles_per_token.div_ceil(self.tiles_per_allocation);
+        let allocation =
+            tile / self.tiles_per_token * per_token + tile % self.tiles_per_token / self.tiles_per_allocation;
+        if allocate::is_high(map, allocation) { self.high_bits } else { self.low_bits }
     }
 
     /// Values of a sample.
