@@ -59,7 +59,7 @@ fn run_and_kill(dir: &Path, last: u64, delay: Duration) {
         .unwrap();
     let start = Instant::now();
     while !step_folder(dir, last + 1).exists() {
-        let waiting = start.elapsed() < Duration::from_secs(60) && victim.try_wait().unwrap().is_none();
+        let waiting = start.elapsed() < Duration::from_mins(1) && victim.try_wait().unwrap().is_none();
         assert!(waiting, "the victim does not write");
         thread::sleep(Duration::from_millis(1));
     }
