@@ -32,10 +32,12 @@ fn run(arch: &Architecture, cuts: &[usize]) -> (f32, Vec<(String, Vec<f32>)>) {
     let whole = StageUnits { embed: true, blocks: 0..arch.layers, head: true };
     let units: Vec<Unit> = whole.iter().collect();
     let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([units.len()]).collect();
-    let parts: Vec<Part> = edges.windows(2).map(|e| Part::new(arch, &units[e[0]..e[1]], 7, &device)).collect();
-    let id = |i: usize| (i * i * 31 % arch.vocab) as i64;
+    let parts: Vec<Part> =
+        edges.windows(2).map(|e| Part::new(arch, &units[e[0]..e[1]], 7, &device)).collect();
+    let id = |i: usize| i64::try_from(i * i * 31 % arch.vocab).unwrap();
     let autodiff = device.autodiff();
-    let tokens = |offset| TensorData::new((0..SAMPLES * TOKENS).map(|i| id(i + offset)).collect(), [SAMPLES, TOKENS]);
+    let tokens =
+        |offset| TensorData::new((0..SAMPLES * TOKENS).map(|i| id(i + offset)).collect(), [SAMPLES, TOKENS]);
     let inputs = Tensor::<2, Int>::from_data(tokens(0), &autodiff);
     let targets = Tensor::<2, Int>::from_data(tokens(1), &autodiff).reshape([SAMPLES * TOKENS]);
 
@@ -62,7 +64,9 @@ fn run(arch: &Architecture, cuts: &[usize]) -> (f32, Vec<(String, Vec<f32>)>) {
     let mut upstream: Option<TensorData> = None;
     for (index, part) in parts.iter().enumerate().rev() {
         let mut tape = match (upstream.take(), &left[index]) {
-            (Some(up), Activation::Hidden(h)) => (h.clone() * Tensor::from_data(up, &autodiff)).sum().backward(),
+            (Some(up), Activation::Hidden(h)) => {
+                (h.clone() * Tensor::from_data(up, &autodiff)).sum().backward()
+            }
             _ => loss.backward(),
         };
         if let Activation::Hidden(h) = &entered[index] {

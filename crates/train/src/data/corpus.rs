@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{DataError, Tokenizer, sha256_hex};
+use super::{DataError, Tokenizer};
+use crate::text::sha256_hex;
 
 /// A tokenized text of at least 2 tokens.
 #[derive(Debug, Clone)]

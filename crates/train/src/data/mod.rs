@@ -16,11 +16,3 @@ pub use corpus::Corpus;
 pub use error::{DataError, TokenizeError};
 pub use micro_batch::MicroBatch;
 pub use tokenizer::Tokenizer;
-
-use sha2::{Digest, Sha256};
-
-/// The SHA-256 of `bytes`, in hexadecimal.
-fn sha256_hex(bytes: &[u8]) -> String {
-    let digits: Vec<String> = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.concat()
-}

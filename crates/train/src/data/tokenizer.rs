@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::str;
 
-use super::{DataError, TokenizeError, sha256_hex};
+use super::{DataError, TokenizeError};
 use crate::config::TokenizerSource;
+use crate::text::sha256_hex;
 
 /// A tokenizer and its identity.
 #[derive(Debug)]

@@ -48,9 +48,12 @@ impl Heads {
 /// Each key/value head `times` in a row: `[b, h, s, d]` to `[b, h * times, s, d]`.
 fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
     let [samples, heads, tokens, dim] = x.dims();
-    x.unsqueeze_dim::<5>(2)
-        .expand([samples, heads, times, tokens, dim])
-        .reshape([samples, heads * times, tokens, dim])
+    x.unsqueeze_dim::<5>(2).expand([samples, heads, times, tokens, dim]).reshape([
+        samples,
+        heads * times,
+        tokens,
+        dim,
+    ])
 }
 
 /// True where a key lies after its query: `[1, 1, tokens, tokens]`.

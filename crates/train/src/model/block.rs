@@ -5,8 +5,8 @@ use burn::tensor::{Tensor, activation};
 use super::attention::{Heads, Rotary};
 use super::linear::Linear;
 use super::norm::Norm;
-use crate::config::Family;
 use super::{Architecture, Leaves, ParamSet};
+use crate::config::Family;
 
 /// Standard deviation of the starting weights (Radford et al., 2019).
 pub(crate) const INIT_STD: f32 = 0.02;
@@ -64,7 +64,8 @@ impl Block {
         let out_std = residual_std(arch);
         let attention_norm =
             Norm::new(params, &format!("{name}.input_layernorm"), arch.family, d, arch.norm_eps);
-        let mut attention = |part, to| Linear::plain(params, &format!("{name}.self_attn.{part}"), [d, to], INIT_STD);
+        let mut attention =
+            |part, to| Linear::plain(params, &format!("{name}.self_attn.{part}"), [d, to], INIT_STD);
         let qkv = Qkv::Split([attention("q_proj", d), attention("k_proj", kv), attention("v_proj", kv)]);
         let attention_out = Linear::plain(params, &format!("{name}.self_attn.o_proj"), [d, d], out_std);
         let mlp_norm =

@@ -3,8 +3,8 @@
 use burn::tensor::{Int, Tensor};
 
 use super::block::INIT_STD;
-use crate::config::Family;
 use super::{Architecture, Init, Leaves, Matrix, ParamSet};
+use crate::config::Family;
 
 /// The first unit.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use burn::tensor::{Int, Tensor, activation::log_softmax};
 use super::block::INIT_STD;
 use super::embedding::token_name;
 use super::norm::Norm;
-use crate::config::Family;
 use super::{Architecture, Init, Leaves, Matrix, ParamSet};
+use crate::config::Family;
 
 /// The output matrix's name.
 pub(crate) const OUTPUT_NAME: &str = "lm_head.weight";

@@ -18,7 +18,8 @@ impl Init {
                 key.update(seed.to_le_bytes());
                 key.update(name.as_bytes());
                 let rng = ChaCha8Rng::from_seed(key.finalize().into());
-                let normal = Normal::new(0.0, deviation).expect("standard deviations are finite and positive");
+                let normal =
+                    Normal::new(0.0, deviation).expect("standard deviations are finite and positive");
                 normal.sample_iter(rng).take(len).collect()
             }
         }

@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 
-use crate::config::Family;
 use super::{Init, Leaves, ParamSet, Vector};
+use crate::config::Family;
 
 /// A norm with its learned weight (and bias, for LayerNorm).
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use crate::config::{Family, Unit};
 #[derive(Debug)]
 enum Built {
     Embed(Embedding),
-    Block(Block),
+    Block(Box<Block>),
     Head(Head),
 }
 
@@ -50,7 +50,7 @@ impl Part {
             let start = params.len();
             units.push(match id {
                 Unit::Embed => Built::Embed(Embedding::new(&mut params, arch)),
-                Unit::Block(index) => Built::Block(Block::new(&mut params, arch, *index)),
+                Unit::Block(index) => Built::Block(Box::new(Block::new(&mut params, arch, *index))),
                 Unit::Head => Built::Head(Head::new(&mut params, arch)),
             });
             ranges.push(start..params.len());
@@ -109,7 +109,9 @@ impl Part {
         };
         let rotary = (self.arch.family == Family::Llama).then(|| Rotary::new(&self.arch, tokens, &device));
         self.units.iter().fold(x, |x, unit| match (unit, x) {
-            (Built::Embed(embedding), Activation::Ids(ids)) => Activation::Hidden(embedding.forward(leaves, ids)),
+            (Built::Embed(embedding), Activation::Ids(ids)) => {
+                Activation::Hidden(embedding.forward(leaves, ids))
+            }
             (Built::Block(block), Activation::Hidden(h)) => {
                 Activation::Hidden(block.forward(leaves, h, rotary.as_ref()))
             }

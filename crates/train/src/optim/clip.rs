@@ -6,6 +6,9 @@ use burn::tensor::Tensor;
 const LANES: usize = 16;
 
 /// `sum g^2` in f64: lane by lane, then the lanes in order.
+///
+/// # Panics
+/// When the gradient is not f32.
 pub fn square_norm(gradient: &Tensor<1>) -> f64 {
     let data = gradient.to_data();
     let values = data.as_slice::<f32>().expect("gradients are f32");
@@ -32,7 +35,7 @@ mod tests {
     #[test]
     fn the_norm_counts_every_value_once() {
         let values: Vec<f32> = (1..=37).map(|i| i as f32 * 0.5).collect();
-        let expected = 0.25 * (37 * 38 * 75 / 6) as f64;
+        let expected = 0.25 * f64::from(37 * 38 * 75 / 6);
         assert_eq!(square_norm(&Tensor::<1>::from_floats(values.as_slice(), &Device::flex())), expected);
     }
 

@@ -64,7 +64,13 @@ mod tests {
 
     #[test]
     fn constant_stays_and_no_warmup_is_fine() {
-        let schedule = RateSchedule { peak: 2.0, warmup: 0, steps: 1, final_ratio: 0.0, decay: LearningRateSchedule::Constant };
+        let schedule = RateSchedule {
+            peak: 2.0,
+            warmup: 0,
+            steps: 1,
+            final_ratio: 0.0,
+            decay: LearningRateSchedule::Constant,
+        };
         assert_eq!(schedule.at(0), 2.0);
         assert_eq!(schedule.at(5), 2.0);
     }

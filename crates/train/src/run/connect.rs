@@ -45,6 +45,9 @@ pub struct Next {
 ///
 /// # Errors
 /// The first link that cannot be made; the other is given up.
+///
+/// # Panics
+/// When a thread that makes a link panics.
 pub fn connect(
     setup: &Setup,
     stage: usize,

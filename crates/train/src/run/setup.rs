@@ -13,6 +13,7 @@ use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
 use crate::plan::{self, UnitCost};
+use crate::text::sha256_hex;
 
 /// Longest control message apart from a tied matrix: norms, file lists.
 const CONTROL_BYTES: u64 = 64 << 20;
@@ -79,7 +80,7 @@ impl Setup {
         let Config { run, train, optimizer, eval, pipeline, checkpoint, .. } = &self.config;
         let mut terms = Terms::new();
         terms.add("model", json(&self.architecture))?;
-        terms.add("model hash", hex(&Sha256::digest(json(&self.architecture))))?;
+        terms.add("model hash", sha256_hex(json(&self.architecture).as_bytes()))?;
         terms.add("seed", run.seed)?;
         terms.add("layer map", &self.map)?;
         terms.add("schedule", json(&pipeline.schedule))?;
@@ -90,8 +91,8 @@ impl Setup {
         terms.add("dtype", "f32")?;
         for (boundary, before) in self.map.boundaries().into_iter().enumerate() {
             let codecs = pipeline.boundary(before);
-            terms.add(format!("codec {boundary}-{}", boundary + 1), &codecs.forward)?;
-            terms.add(format!("codec {}-{boundary}", boundary + 1), &codecs.backward)?;
+            terms.add(format!("codec {boundary}-{}", boundary + 1), codecs.forward)?;
+            terms.add(format!("codec {}-{boundary}", boundary + 1), codecs.backward)?;
         }
         terms.add("tokenizer", &self.tokenizer)?;
         terms.add("training text", &self.training_text)?;
@@ -261,8 +262,4 @@ fn architecture(config: &Config, tokenizer: &Tokenizer) -> Result<Architecture, 
 
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("settings are plain data")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
