@@ -30,6 +30,7 @@ macro_rules! commands {
 commands! {
     train: Train,
     stage: Stage,
+    eval: Eval,
     codec: Codec,
     key: Key,
 }

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::config::ConfigError;
+
 /// Why a checkpoint could not be written, listed or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
@@ -34,6 +36,14 @@ pub enum CheckpointError {
         path: PathBuf,
         /// What the parser said.
         source: serde_json::Error,
+    },
+    /// The manifest describes a model that cannot be.
+    #[error("{} describes no model", path.display())]
+    Model {
+        /// The manifest.
+        path: PathBuf,
+        /// Which of its numbers is wrong, under its configuration key.
+        source: Box<ConfigError>,
     },
     /// Something is not as the manifest, the model or the run says.
     #[error("{}: {what}: expected {expected}, found {found}", path.display())]

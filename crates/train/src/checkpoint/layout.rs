@@ -23,6 +23,11 @@ pub fn step_folder(dir: &Path, step: u64) -> PathBuf {
     dir.join(folder_name(step))
 }
 
+/// The run's checkpoint folder and the step, if `folder` has a name that [`step_folder`] gives.
+pub fn parse_step_folder(folder: &Path) -> Option<(&Path, u64)> {
+    Some((folder.parent()?, parse_folder_name(folder.file_name()?.to_str()?)?))
+}
+
 /// The manifest of the checkpoint of step `step`.
 pub(super) fn manifest_path(dir: &Path, step: u64) -> PathBuf {
     step_folder(dir, step).join(MANIFEST)

@@ -1,6 +1,5 @@
 //! Which checkpoints there are.
 
-use std::fs;
 use std::path::Path;
 
 use super::layout::{file_names, step_folder, steps};
@@ -18,9 +17,8 @@ pub fn available(dir: &Path, units: &StageUnits) -> Result<Vec<u64>, CheckpointE
         let manifest = manifest?;
         let folder = step_folder(dir, manifest.step);
         let has = |name: String| {
-            let file = fs::metadata(folder.join(&name)).ok().filter(fs::Metadata::is_file);
             let entry = manifest.files.iter().find(|entry| entry.name == name);
-            file.zip(entry).is_some_and(|(file, entry)| file.len() == entry.bytes)
+            entry.is_some_and(|entry| entry.is_in(&folder))
         };
         if file_names(units).all(has) {
             available.push(manifest.step);

@@ -15,12 +15,13 @@ mod restore;
 mod source;
 mod tensors;
 mod unit_file;
+mod verify;
 mod write;
 
 pub use error::CheckpointError;
-pub use layout::step_folder;
+pub use layout::{parse_step_folder, step_folder};
 pub use list::{available, latest};
 pub use manifest::{FORMAT, FileEntry, Manifest, RunFacts};
 pub use prune::{clean, prune, remove};
-pub use restore::{restore, restore_weights};
+pub use restore::{load_part, restore, restore_weights};
 pub use write::{commit, write_units};

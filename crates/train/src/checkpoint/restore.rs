@@ -1,11 +1,15 @@
 //! Restoring: everything is checked before anything is changed.
 
+use std::fs;
 use std::path::Path;
 
-use super::error::CheckpointError;
+use burn::tensor::Device;
+
+use super::error::{CheckpointError, require};
 use super::layout::{Kind, file_name, manifest_path, step_folder};
 use super::source::Source;
 use super::{Manifest, RunFacts};
+use crate::config::Unit;
 use crate::model::Part;
 use crate::optim::{AdamW, Moments};
 
@@ -39,6 +43,28 @@ pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifes
     let manifest = Manifest::read(dir, step)?;
     load(dir, &manifest, part, None)?;
     Ok(manifest)
+}
+
+/// The units `units` of the model with the weights after step `step`, on `device` (without autodiff).
+///
+/// No memory is taken for a model that the manifest only claims: the units' files must be as large as their parameters.
+///
+/// # Errors
+/// The manifest's model is none, or as [`restore_weights`].
+pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Result<Part, CheckpointError> {
+    let manifest = Manifest::read(dir, step)?;
+    let RunFacts { architecture, seed, .. } = &manifest.run;
+    let path = manifest_path(dir, step);
+    architecture.validate().map_err(|source| CheckpointError::Model { path, source: Box::new(source) })?;
+    for &unit in units {
+        let path = step_folder(dir, step).join(file_name(unit, Kind::Weights));
+        let found = fs::metadata(&path).map_err(CheckpointError::io("open", &path))?.len();
+        let least = architecture.parameters(unit).saturating_mul(size_of::<f32>() as u64);
+        require(found >= least, &path, "size in bytes", format_args!("at least {least}"), found)?;
+    }
+    let mut part = Part::new(architecture, units, *seed, device);
+    load(dir, &manifest, &mut part, None)?;
+    Ok(part)
 }
 
 fn load(

@@ -98,7 +98,11 @@ impl ModelConfig {
         Ok(vocab)
     }
 
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+    /// Checks the sizes against each other.
+    ///
+    /// # Errors
+    /// The first value that no model can have.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         require(
             (1..=MAX_LAYERS).contains(&self.layers),
             "model.layers",

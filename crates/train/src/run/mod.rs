@@ -2,10 +2,12 @@
 
 mod connect;
 mod error;
+mod folder;
 mod setup;
 mod train;
 
 pub use connect::{Neighborhood, Next, Previous, connect};
 pub use error::RunError;
+pub use folder::{CHECKPOINTS, CONFIG_FILE, FindError, FoundCheckpoint};
 pub use setup::{Links, Setup, with_layer_map};
 pub use train::{Emit, Outcome, Resume, train};

@@ -1,0 +1,107 @@
+//! `thinwire eval`: perplexity of a text, with and without compression at the boundaries.
+
+mod boundaries;
+mod report;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use thinwire_codec::CodecSpec;
+use thinwire_train::config::TokenizerSource;
+use thinwire_train::data::evaluation;
+use thinwire_train::evaluate::{Boundary, EvaluateError, SavedModel};
+
+use self::boundaries::Places;
+use self::report::{Report, Uncompressed};
+use crate::error::CommandError;
+use crate::output::Output;
+
+/// Perplexity of a text, with and without compression at the boundaries.
+///
+/// Runs in one process without links. The activations at the boundaries are encoded and decoded as in training, so a
+/// run's own boundaries and codecs give the perplexity that the run itself reports.
+///
+/// Boundary K lies in front of block K, counted from 0: 0 is behind the embedding, the number of blocks is in front of
+/// the head.
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// A run's folder, for its newest complete checkpoint, or a checkpoint's folder (step-00000100).
+    #[arg(long, value_name = "PATH")]
+    model: PathBuf,
+    /// The text.
+    #[arg(long, value_name = "FILE")]
+    text: PathBuf,
+    /// Evaluate on the first N tokens only [default: the whole text].
+    #[arg(long, value_name = "N")]
+    tokens: Option<NonZeroUsize>,
+    /// Where activations are compressed, as in 1,3, or none [default: the run's boundaries].
+    #[arg(long, value_name = "K,..")]
+    boundaries: Option<Places>,
+    /// Codec of all boundaries, as in tah:p=0.5 or f32 [default: the run's, for each boundary].
+    #[arg(long, value_name = "SPEC")]
+    codec: Option<CodecSpec>,
+    /// Tokens in a sequence [default: the run's].
+    #[arg(long, value_name = "N")]
+    sequence: Option<NonZeroUsize>,
+    /// Sequences in a micro-batch [default: the run's eval.micro_batch].
+    #[arg(long, value_name = "N")]
+    micro_batch: Option<NonZeroUsize>,
+    /// The tokenizer of training, `byte` or a tokenizer.json [default: where the run had it].
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<TokenizerSource>,
+}
+
+impl Eval {
+    pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
+        let model = SavedModel::open(&self.model, self.tokenizer.as_ref())?;
+        let sequence = self.sequence.map_or(model.sequence(), NonZeroUsize::get);
+        let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
+        let text = model.read_text(&self.text, sequence)?;
+        let mut pipeline = model.load(self.boundaries(&model)?)?;
+        let limit = self.tokens.map_or(0, NonZeroUsize::get);
+        let batches = evaluation(&text, sequence, limit, micro_batch);
+
+        let start = Instant::now();
+        let progress = progress(batches.len() as u64);
+        let result = pipeline.evaluate(batches, || progress.inc(1));
+        progress.finish_and_clear();
+        let result = result?;
+        let boundaries = pipeline.boundaries();
+        output.print(&Report {
+            perplexity: result.compressed,
+            tokens: result.tokens,
+            bits_per_element: boundaries.iter().map(Boundary::bits_per_element).collect(),
+            rel_sq_error: boundaries.iter().map(Boundary::rel_sq_error).collect(),
+            uncompressed: Uncompressed { perplexity: result.uncompressed },
+            boundaries: boundaries.iter().map(Boundary::before).collect(),
+            codec: boundaries.iter().map(Boundary::codec).collect(),
+            model: self.model,
+            step: model.step(),
+            sequence,
+            micro_batch,
+            seconds: start.elapsed().as_secs_f64(),
+        })?;
+        Ok(())
+    }
+
+    fn boundaries(&self, model: &SavedModel) -> Result<Vec<Boundary>, EvaluateError> {
+        let places = match &self.boundaries {
+            Some(places) => places.0.clone(),
+            None => model.boundaries()?,
+        };
+        let boundary = |before| {
+            let codec = self.codec.map_or_else(|| model.codec(before), Ok)?;
+            Ok(Boundary::new(before, &codec)?)
+        };
+        places.into_iter().map(boundary).collect()
+    }
+}
+
+/// A bar on standard error if that is a terminal.
+fn progress(batches: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} micro-batches, {eta} left");
+    ProgressBar::new(batches).with_style(style.expect("the template is valid"))
+}

@@ -1,0 +1,57 @@
+//! What an evaluation found.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use thinwire_codec::CodecSpec;
+
+/// The result of `thinwire eval`. The lists have one entry for each boundary, in model order.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// With compression.
+    pub(super) perplexity: f64,
+    pub(super) tokens: u64,
+    pub(super) bits_per_element: Vec<f64>,
+    pub(super) rel_sq_error: Vec<f64>,
+    pub(super) uncompressed: Uncompressed,
+    /// The block behind each boundary.
+    pub(super) boundaries: Vec<usize>,
+    pub(super) codec: Vec<CodecSpec>,
+    pub(super) model: PathBuf,
+    pub(super) step: u64,
+    pub(super) sequence: usize,
+    pub(super) micro_batch: usize,
+    pub(super) seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Uncompressed {
+    pub(super) perplexity: f64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "model         {}, step {}", self.model.display(), self.step)?;
+        writeln!(
+            f,
+            "text          {} tokens, sequences of {}, {} in a micro-batch, {:.1} s",
+            self.tokens, self.sequence, self.micro_batch, self.seconds
+        )?;
+        let (with, without) = (self.perplexity, self.uncompressed.perplexity);
+        if !self.boundaries.is_empty() {
+            let difference = (with / without - 1.0) * 100.0;
+            writeln!(f, "compressed    perplexity {with:.4} ({difference:+.3} %)")?;
+        }
+        write!(f, "uncompressed  perplexity {without:.4}")?;
+        if self.boundaries.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\n\n{:<10}{:>13}{:>16}  codec", "boundary", "bits/element", "rel. sq. error")?;
+        let figures = self.bits_per_element.iter().zip(&self.rel_sq_error);
+        for ((before, codec), (bits, error)) in self.boundaries.iter().zip(&self.codec).zip(figures) {
+            write!(f, "\n{before:<10}{bits:>13.3}{error:>16.3e}  {codec}")?;
+        }
+        Ok(())
+    }
+}

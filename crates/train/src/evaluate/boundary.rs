@@ -1,0 +1,70 @@
+//! A boundary without a link.
+
+use thinwire_codec::{Codec, CodecSpec, DType, ErrorStats, Shape, SpecError, TensorView, TensorViewMut};
+
+use super::EvaluateError;
+use crate::pipeline::HostTensor;
+
+/// A codec between two parts of the model, and what has passed it.
+#[derive(Debug)]
+pub struct Boundary {
+    before: usize,
+    codec: Box<dyn Codec>,
+    message: Vec<u8>,
+    bytes: u64,
+    error: ErrorStats,
+}
+
+impl Boundary {
+    /// The boundary in front of block `before`; the number of blocks means in front of the head.
+    ///
+    /// # Errors
+    /// A setting of the codec is out of its range.
+    pub fn new(before: usize, codec: &CodecSpec) -> Result<Self, SpecError> {
+        let (codec, error) = (codec.build()?, ErrorStats::default());
+        Ok(Self { before, codec, message: Vec::new(), bytes: 0, error })
+    }
+
+    /// The block behind the boundary.
+    pub fn before(&self) -> usize {
+        self.before
+    }
+
+    /// The codec.
+    pub fn codec(&self) -> CodecSpec {
+        self.codec.spec()
+    }
+
+    /// Bits that the codec spent on an element so far; NaN before the first.
+    pub fn bits_per_element(&self) -> f64 {
+        self.bytes as f64 * 8.0 / self.error.elements as f64
+    }
+
+    /// `sum (decoded - x)^2 / sum x^2` over all elements so far.
+    pub fn rel_sq_error(&self) -> f64 {
+        self.error.rel_sq_error()
+    }
+
+    /// Encodes and decodes the activation of micro-batch `micro_batch`.
+    pub(super) fn pass(&mut self, h: HostTensor, micro_batch: usize) -> Result<HostTensor, EvaluateError> {
+        let before = self.before;
+        let shape = Shape::new(h.shape[0], h.shape[1], h.shape[2]);
+        let unfit = |source| EvaluateError::Shape { before, source };
+        let x = TensorView::new(shape, h.values.as_slice()).map_err(unfit)?;
+        let bound = self.codec.packed_size(shape, DType::F32).map_err(unfit)?.bound();
+        if self.message.len() < bound {
+            self.message.resize(bound, 0);
+        }
+        let length = self.codec.encode(x, &mut self.message);
+        let length = length.map_err(|source| EvaluateError::Encode { before, micro_batch, source })?;
+        let message = &self.message[..length];
+        let undone = |source| EvaluateError::Decode { before, micro_batch, source };
+        let error = self.codec.measure(x, message).map_err(undone)?;
+        let mut values = vec![0.0f32; h.values.len()];
+        let out = TensorViewMut::new(shape, values.as_mut_slice()).map_err(unfit)?;
+        self.codec.decode(message, out).map_err(undone)?;
+        self.error.merge(&error);
+        self.bytes += length as u64;
+        Ok(HostTensor { shape: h.shape, values })
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong in an evaluation.
+
+use thinwire_codec::{CodecError, DecodeError, EncodeError, SpecError};
+
+use crate::checkpoint::CheckpointError;
+use crate::config::LayerMapError;
+use crate::data::DataError;
+use crate::run::FindError;
+
+/// Why there is no perplexity.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluateError {
+    /// The path leads to no model.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The weights cannot be read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The text or the tokenizer.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A codec whose settings do not fit.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The checkpoint's stages do not partition its model.
+    #[error("the checkpoint's layer map")]
+    LayerMap(#[source] LayerMapError),
+    /// There is no such boundary.
+    #[error(
+        "boundary {before} does not exist: expected 0 (behind the embedding) to {layers} (in front of the head)"
+    )]
+    NoSuchBoundary {
+        /// The boundary asked for.
+        before: usize,
+        /// Blocks of the model.
+        layers: usize,
+    },
+    /// A boundary is named twice.
+    #[error("boundary {before} is named twice")]
+    DoubledBoundary {
+        /// The boundary.
+        before: usize,
+    },
+    /// Nothing says which codec the boundaries have.
+    #[error(
+        "the codecs of the run are not known, since its thinwire.toml is not there: choose one with --codec"
+    )]
+    NoCodec,
+    /// Nothing says where the tokenizer is.
+    #[error(
+        "the model needs `{id}`, and the run's thinwire.toml is not there: name the file with --tokenizer"
+    )]
+    NoTokenizer {
+        /// The tokenizer that the model was trained with.
+        id: String,
+    },
+    /// The tokenizer is another one than in training.
+    #[error("the model was trained with `{expected}`, this is `{found}`")]
+    OtherTokenizer {
+        /// The tokenizer of training.
+        expected: String,
+        /// The one at hand.
+        found: String,
+    },
+    /// The tokenizer has ids that the model does not have.
+    #[error("the tokenizer has {tokenizer} ids, the model only {vocab}")]
+    Vocabulary {
+        /// Ids of the model.
+        vocab: usize,
+        /// Ids of the tokenizer.
+        tokenizer: usize,
+    },
+    /// Sequences are longer than the model can take.
+    #[error("sequences of {sequence} tokens: the model takes at most {context}")]
+    Sequence {
+        /// Tokens asked for.
+        sequence: usize,
+        /// The model's context.
+        context: usize,
+    },
+    /// An activation that the codec refuses: a value that is not finite.
+    #[error("boundary {before}: cannot encode the activation of micro-batch {micro_batch}")]
+    Encode {
+        /// The boundary.
+        before: usize,
+        /// The micro-batch, from 0.
+        micro_batch: usize,
+        /// What the codec says.
+        source: EncodeError,
+    },
+    /// A message that its own codec refuses.
+    #[error("boundary {before}: cannot decode the activation of micro-batch {micro_batch}")]
+    Decode {
+        /// The boundary.
+        before: usize,
+        /// The micro-batch, from 0.
+        micro_batch: usize,
+        /// What the codec says.
+        source: DecodeError,
+    },
+    /// A shape that the codec cannot take.
+    #[error("boundary {before}")]
+    Shape {
+        /// The boundary.
+        before: usize,
+        /// What the codec says.
+        source: CodecError,
+    },
+    /// A loss that is not finite, or too large for a perplexity.
+    #[error("the loss of micro-batch {micro_batch} is {loss} nats a token: there is no perplexity")]
+    Loss {
+        /// The micro-batch, from 0.
+        micro_batch: usize,
+        /// Mean over its tokens.
+        loss: f64,
+    },
+}

@@ -1,0 +1,14 @@
+//! Perplexity of a text with the activations at the boundaries compressed, as in a pipeline, and without.
+//!
+//! Everything happens in one process: the model is cut into parts, and what leaves a part is encoded and decoded by the
+//! boundary's codec before it enters the next, so the result is that of stages with links between them, bit for bit.
+
+mod boundary;
+mod error;
+mod model;
+mod perplexity;
+
+pub use boundary::Boundary;
+pub use error::EvaluateError;
+pub use model::SavedModel;
+pub use perplexity::{Perplexity, Pipeline};
