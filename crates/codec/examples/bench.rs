@@ -88,9 +88,8 @@ fn measure(spec: &CodecSpec, x: &[f32]) -> Result<Row, Box<dyn Error>> {
         seconds[2].push(start.elapsed().as_secs_f64());
     }
     let stats = codec.measure(view, &message[..bytes])?;
-    let [encode, decode, copy] = seconds.map(|mut seconds| {
-        x.len() as f64 / seconds.into_iter().fold(f64::INFINITY, f64::min)
-    });
+    let [encode, decode, copy] =
+        seconds.map(|seconds| x.len() as f64 / seconds.into_iter().fold(f64::INFINITY, f64::min));
     let bits_per_element = 8.0 * bytes as f64 / x.len() as f64;
     Ok(Row { spec: *spec, encode, decode, copy, bits_per_element, rel_sq_error: stats.rel_sq_error() })
 }

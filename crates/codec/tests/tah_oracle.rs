@@ -153,3 +153,15 @@ fn the_outlier_ratio_is_exclusive() {
         [(false, 0), (true, 7)]
     );
 }
+
+/// Which zero a minimum finds first depends on the order of the search; the wire has one.
+#[test]
+fn the_zero_point_of_signed_zeros_is_plus_zero() {
+    let (settings, shape) = (TahSettings::default(), Shape::new(1, 1, 128));
+    let mut x = [-0.0_f32; 128];
+    x[70] = 1.0;
+    let (message, decoded) = round_trip(&CodecSpec::Tah(settings), shape, &x);
+    let tiles = TahMessage::parse(&settings, shape, &message).tiles;
+    assert!(tiles[0].zero == 0.0 && tiles[0].zero.is_sign_positive(), "{}", tiles[0].zero);
+    assert!(decoded[..64].iter().all(|value| value.to_bits() == 0));
+}
