@@ -163,5 +163,7 @@ fn the_zero_point_of_signed_zeros_is_plus_zero() {
     let (message, decoded) = round_trip(&CodecSpec::Tah(settings), shape, &x);
     let tiles = TahMessage::parse(&settings, shape, &message).tiles;
     assert!(tiles[0].zero == 0.0 && tiles[0].zero.is_sign_positive(), "{}", tiles[0].zero);
+    // The sign bit of the scale is the outlier flag: no zero may set it.
+    assert!(!tiles[0].outlier);
     assert!(decoded[..64].iter().all(|value| value.to_bits() == 0));
 }

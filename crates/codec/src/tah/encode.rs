@@ -84,8 +84,9 @@ fn quantize(values: &mut [f32], outlier_ratio: f32, width: u32, codes: &mut [u16
     let (min, max) = tile::range(values);
     let largest = (1 << width) - 1;
     let zero = f16::from_f32(min + 0.0); // -0 + 0 is +0: which zero was found first does not matter
-    // Where `zero` was rounded above the maximum, the tile is constant to half precision.
-    let extent = (max - f32::from(zero)).max(0.0);
+    // Where `zero` was rounded up to the maximum or above, the tile is constant to half precision. A comparison, since
+    // the larger of two zeros may have either sign, and the scale's sign is the outlier flag.
+    let extent = if max > f32::from(zero) { max - f32::from(zero) } else { 0.0 };
     let scale = f16::from_f32(extent / f32::from(largest));
     tile::quantize(values, zero.into(), scale.into(), largest, codes);
     Quantized { zero, scale, outlier, pivot: pivot as u16 }
