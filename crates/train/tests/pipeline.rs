@@ -2,11 +2,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use support::{config, evaluations, losses, run};
-use thinwire_train::config::Config;
+use support::{config, evaluations, last_checkpoint, losses, run};
 use thinwire_train::metrics::Event;
 use thinwire_train::run::Resume;
 
@@ -17,18 +13,6 @@ const SPLITS: [&str; 4] = [
     r#"["embed", "0-1", "head"]"#,
     r#"["embed", "0", "1", "head"]"#,
 ];
-
-/// Every file of the last checkpoint but the manifest, which names the split.
-fn checkpoint(config: &Config) -> BTreeMap<String, Vec<u8>> {
-    fn files(folder: &Path) -> impl Iterator<Item = std::path::PathBuf> {
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
-    }
-    let last = files(&config.run.dir.join("checkpoints")).max().unwrap();
-    files(&last)
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
-        .filter(|(name, _)| name != "manifest.json")
-        .collect()
-}
 
 fn every_split_is_bit_equal(settings: &[&str]) {
     let mut reference = None;
@@ -47,7 +31,7 @@ fn every_split_is_bit_equal(settings: &[&str]) {
             for outcome in outcomes {
                 outcome.unwrap();
             }
-            let result = (losses(&story[0]), evaluations(&story[0]), checkpoint(&config));
+            let result = (losses(&story[0]), evaluations(&story[0]), last_checkpoint(&config));
             assert_eq!(result.0.len(), 4);
             for events in &story {
                 assert_eq!(losses(events), result.0, "every stage tells the same losses");
@@ -90,13 +74,16 @@ fn gpt2_with_a_tied_head_and_short_batches() {
 #[test]
 fn the_loss_falls_and_figures_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let config = config(dir.path(), &[
-        "train.steps=30",
-        "pipeline.stages=2",
-        r#"pipeline.layers=["embed 0", "1 head"]"#,
-        "pipeline.forward=tah",
-        "pipeline.backward=fixed:bits=6,group=64",
-    ]);
+    let config = config(
+        dir.path(),
+        &[
+            "train.steps=30",
+            "pipeline.stages=2",
+            r#"pipeline.layers=["embed 0", "1 head"]"#,
+            "pipeline.forward=tah",
+            "pipeline.backward=fixed:bits=6,group=64",
+        ],
+    );
     let (story, outcomes) = run(&config, Resume::Fresh);
     let outcome = outcomes.into_iter().next().unwrap().unwrap();
     let first = f64::from_bits(losses(&story[0])[0]);

@@ -71,9 +71,6 @@ pub fn commit(dir: &Path, manifest: &Manifest) -> Result<(), CheckpointError> {
 /// Makes the folder of step `step` no checkpoint any more, on the disk too, before its files are touched.
 pub(super) fn retract(dir: &Path, step: u64) -> Result<(), CheckpointError> {
     let path = manifest_path(dir, step);
-    match fs::remove_file(&path) {
-        Ok(()) => sync_folder(&step_folder(dir, step)),
-        gone => removed(gone),
-    }
-    .map_err(CheckpointError::io("remove", &path))
+    let gone = fs::remove_file(&path).and_then(|()| sync_folder(&step_folder(dir, step)));
+    removed(gone).map_err(CheckpointError::io("remove", &path))
 }

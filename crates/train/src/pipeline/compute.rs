@@ -69,7 +69,13 @@ impl Compute {
     ///
     /// `entered` is the previous stage's activation, `None` on the first stage. `weight` is what one token's loss
     /// counts in the step's mean.
-    pub fn forward(&mut self, index: u32, batch: &MicroBatch, entered: Option<HostTensor>, weight: f32) -> Forwarded {
+    pub fn forward(
+        &mut self,
+        index: u32,
+        batch: &MicroBatch,
+        entered: Option<HostTensor>,
+        weight: f32,
+    ) -> Forwarded {
         let device = self.device.clone().autodiff();
         let leaves = self.part.params().leaves();
         let entered = entered.map(|h| upload(h, &device).require_grad());

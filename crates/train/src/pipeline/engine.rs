@@ -1,7 +1,6 @@
 //! One stage at work: steps and evaluations, with its neighbours.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -11,8 +10,8 @@ use thinwire_link::{Link, LinkError};
 use super::compute::{Compute, Forwarded, HostTensor};
 use super::error::PipelineError;
 use super::exchange::{EvalDown, Neighbors};
-use super::frames::{Arrival, Body, Content, FrameKey, Side, Topic};
-use super::inbox::Inbox;
+use super::frames::{Body, Content, FrameKey, Side, Topic};
+use super::inbox::{Inbox, Mailbox};
 use super::meter::{Tracer, Work};
 use super::neighbor::{Codecs, Neighbor, Terms};
 use super::pass::Pass;
@@ -41,8 +40,6 @@ pub struct EngineSettings {
     pub clip_norm: f64,
     /// What a value that is not finite does.
     pub non_finite: NonFinitePolicy,
-    /// How long a neighbour may be silent.
-    pub deadline: Duration,
     /// Whether spans are recorded.
     pub trace: bool,
 }
@@ -69,7 +66,7 @@ pub struct Engine {
     pub(super) skipped_in_a_row: u32,
     pub(super) clock: StageTimes,
     /// Keeps the inbox open when there is no neighbour.
-    _inbox_open: SyncSender<Arrival>,
+    _mailbox: Mailbox,
 }
 
 impl Engine {
@@ -82,18 +79,18 @@ impl Engine {
         next: Option<Attachment>,
     ) -> Self {
         let queue = previous.iter().chain(&next).map(|attachment| attachment.terms.queue).max().unwrap_or(1);
-        let (sender, arrivals) = sync_channel(2 * queue);
+        let (mailbox, inbox) = Mailbox::new(2 * queue);
         let tracer = Arc::new(Tracer::new(settings.trace));
         let start = |side, attachment: Attachment| {
             let Attachment { link, codecs, terms } = attachment;
-            Neighbor::start(link, side, codecs, &terms, &sender, &tracer)
+            Neighbor::start(link, side, codecs, &terms, &mailbox, &tracer)
         };
         let neighbors = Neighbors {
             previous: previous.map(|attachment| start(Side::Previous, attachment)),
             next: next.map(|attachment| start(Side::Next, attachment)),
         };
         Self {
-            inbox: Inbox::new(arrivals, settings.deadline),
+            inbox,
             settings,
             compute,
             optimizer,
@@ -101,7 +98,7 @@ impl Engine {
             tracer,
             skipped_in_a_row: 0,
             clock: StageTimes::default(),
-            _inbox_open: sender,
+            _mailbox: mailbox,
         }
     }
 
@@ -133,8 +130,8 @@ impl Engine {
         let entered = match self.receive_activation(key, batch)? {
             Entered::Ids => None,
             Entered::Hidden(h) => Some(h),
-            Entered::Lost => {
-                pass.lose(index, || format!("micro-batch {index} was lost before stage {}", self.settings.stage));
+            Entered::Lost { by } => {
+                pass.lose(index, by);
                 return match &self.neighbors.next {
                     Some(next) => delivered(next.send_poisoned(key), &mut self.inbox),
                     None => Ok(()),
@@ -143,7 +140,8 @@ impl Engine {
         };
         let begin = Instant::now();
         let forwarded = self.compute.forward(index, batch, entered, pass.weight);
-        self.clock.compute += self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
+        self.clock.compute +=
+            self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
         match forwarded {
             Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch.tag),
             Forwarded::Loss(sum) if sum.is_finite() => {
@@ -151,13 +149,9 @@ impl Engine {
                 Ok(())
             }
             Forwarded::Loss(loss) => {
-                let error = PipelineError::LossNotFinite {
-                    stage: self.settings.stage,
-                    step: pass.step,
-                    micro_batch: index,
-                    loss,
-                };
-                self.tolerate(error, |reason| pass.lose(index, || reason))
+                let cause = self.tolerate(self.loss_not_finite(key, loss))?;
+                pass.lose_because(index, cause);
+                Ok(())
             }
         }
     }
@@ -167,13 +161,13 @@ impl Engine {
         let batch = &pass.batches[index as usize];
         let upstream = match &self.neighbors.next {
             None => None,
-            Some(next) => match self.inbox.wait(Side::Next, next, key)? {
+            Some(next) => match self.inbox.wait(next, key)? {
                 Body::Tensor { tensor, tag } => {
                     check_belongs(next, key, &tensor.shape, tag, batch)?;
                     Some(tensor)
                 }
                 Body::Poisoned => {
-                    pass.lose(index, || format!("micro-batch {index} was lost after stage {}", self.settings.stage));
+                    pass.lose(index, next.peer());
                     None
                 }
                 Body::Control(_) => unreachable!("the key names a tensor"),
@@ -188,7 +182,8 @@ impl Engine {
         }
         let begin = Instant::now();
         let gradient = self.compute.backward(index, upstream);
-        self.clock.compute += self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
+        self.clock.compute +=
+            self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
         match (&self.neighbors.previous, gradient) {
             (Some(previous), Some(gradient)) => {
                 delivered(previous.send(key, gradient, batch.tag), &mut self.inbox)
@@ -200,7 +195,7 @@ impl Engine {
     /// Evaluates `batches` through the pipeline, with the codecs of training.
     ///
     /// # Errors
-    /// A link's failure, or an activation that is not finite.
+    /// A link's failure, or an activation or loss that is not finite: an evaluation has no step to skip.
     pub fn evaluate(
         &mut self,
         step: u64,
@@ -212,7 +207,7 @@ impl Engine {
             let entered = match self.receive_activation(key, &batch)? {
                 Entered::Ids => None,
                 Entered::Hidden(h) => Some(h),
-                Entered::Lost => unreachable!("evaluation frames are never poisoned"),
+                Entered::Lost { .. } => unreachable!("evaluation frames are never poisoned"),
             };
             let begin = Instant::now();
             let forwarded = self.compute.evaluate(&batch, entered);
@@ -220,13 +215,14 @@ impl Engine {
             self.clock.compute += time.as_secs_f64();
             match forwarded {
                 Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch.tag)?,
+                Forwarded::Loss(sum) if !sum.is_finite() => return Err(self.loss_not_finite(key, sum)),
                 Forwarded::Loss(sum) => {
                     own.loss_sum += sum;
                     own.tokens += batch.targets.len() as u64;
                 }
             }
         }
-        let EvalDown { loss_sum, tokens } = self.agree(Topic::Eval, step, |_| (), |()| Ok(own))?;
+        let EvalDown { loss_sum, tokens } = self.agree(Topic::Eval, step, |_, _| (), |()| Ok(own))?;
         Ok(Evaluation { loss: loss_sum / tokens as f64, tokens })
     }
 
@@ -239,7 +235,15 @@ impl Engine {
         step: u64,
         gather: impl FnOnce(Option<Vec<FileEntry>>) -> Vec<FileEntry>,
     ) -> Result<Vec<FileEntry>, PipelineError> {
-        self.agree(Topic::Checkpoint, step, gather, Ok)
+        self.agree(Topic::Checkpoint, step, |_, below| gather(below), Ok)
+    }
+
+    /// Waits until every stage has committed its checkpoint: what it replaces may be removed only then.
+    ///
+    /// # Errors
+    /// A link's failure, or a stage that could not write.
+    pub fn agree_on_commit(&mut self, step: u64) -> Result<(), PipelineError> {
+        self.agree(Topic::Committed, step, |_, _| (), Ok)
     }
 
     /// The newest step that is left when every stage has struck out, in `common`, those it does not have.
@@ -250,7 +254,7 @@ impl Engine {
         &mut self,
         common: impl FnOnce(Option<Vec<u64>>) -> Vec<u64>,
     ) -> Result<Option<u64>, PipelineError> {
-        self.agree(Topic::Resume, 0, common, |steps: Vec<u64>| Ok(steps.into_iter().max()))
+        self.agree(Topic::Resume, 0, |_, below| common(below), |steps: Vec<u64>| Ok(steps.into_iter().max()))
     }
 
     /// See [`Neighbors::agree`].
@@ -258,7 +262,7 @@ impl Engine {
         &mut self,
         topic: Topic,
         step: u64,
-        contribute: impl FnOnce(Option<Up>) -> Up,
+        contribute: impl FnOnce(&mut Inbox, Option<Up>) -> Up,
         decide: impl FnOnce(Up) -> Result<Down, PipelineError>,
     ) -> Result<Down, PipelineError>
     where
@@ -270,12 +274,12 @@ impl Engine {
 
     fn receive_activation(&mut self, key: FrameKey, batch: &MicroBatch) -> Result<Entered, PipelineError> {
         let Some(previous) = &self.neighbors.previous else { return Ok(Entered::Ids) };
-        match self.inbox.wait(Side::Previous, previous, key)? {
+        match self.inbox.wait(previous, key)? {
             Body::Tensor { tensor, tag } => {
                 check_belongs(previous, key, &tensor.shape, tag, batch)?;
                 Ok(Entered::Hidden(tensor))
             }
-            Body::Poisoned => Ok(Entered::Lost),
+            Body::Poisoned => Ok(Entered::Lost { by: previous.peer() }),
             Body::Control(_) => unreachable!("the key names a tensor"),
         }
     }
@@ -285,18 +289,15 @@ impl Engine {
         delivered(next.send(key, tensor, tag), &mut self.inbox)
     }
 
-    /// Under `skip-step` a value that is not finite loses the step, under `stop` it is an error.
-    pub(super) fn tolerate(
-        &self,
-        error: PipelineError,
-        lose: impl FnOnce(String),
-    ) -> Result<(), PipelineError> {
+    fn loss_not_finite(&self, frame: FrameKey, loss: f64) -> PipelineError {
+        PipelineError::LossNotFinite { stage: self.settings.stage, frame, loss }
+    }
+
+    /// Under `stop` a value that is not finite is an error, under `skip-step` the cause of a lost step.
+    pub(super) fn tolerate(&self, error: PipelineError) -> Result<String, PipelineError> {
         match self.settings.non_finite {
             NonFinitePolicy::Stop => Err(error),
-            NonFinitePolicy::SkipStep => {
-                lose(error.to_string());
-                Ok(())
-            }
+            NonFinitePolicy::SkipStep => Ok(error.to_string()),
         }
     }
 
@@ -369,7 +370,7 @@ pub(super) struct LinkTimes {
 enum Entered {
     Ids,
     Hidden(HostTensor),
-    Lost,
+    Lost { by: usize },
 }
 
 /// A reason keeps the stage it came from, however many stages it passes.
@@ -396,10 +397,18 @@ fn check_belongs(
         Err(PipelineError::Mismatch { peer: from.peer(), frame, what, found, expected })
     };
     if shape[..2] != [batch.samples, batch.tokens] {
-        return mismatch("samples x tokens", format!("{:?}", &shape[..2]), format!("{:?}", [batch.samples, batch.tokens]));
+        return mismatch(
+            "samples x tokens",
+            format!("{:?}", &shape[..2]),
+            format!("{:?}", [batch.samples, batch.tokens]),
+        );
     }
     if tag != batch.tag {
-        return mismatch("the fingerprint of the samples", format!("{tag:016x}"), format!("{:016x}", batch.tag));
+        return mismatch(
+            "the fingerprint of the samples",
+            format!("{tag:016x}"),
+            format!("{:016x}", batch.tag),
+        );
     }
     Ok(())
 }

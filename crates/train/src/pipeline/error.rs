@@ -24,7 +24,7 @@ pub enum PipelineError {
         /// The deadline that passed.
         waited: Duration,
     },
-    /// A neighbour sent what it does not owe.
+    /// A neighbour sent what it does not owe: of another step, or what it had sent before.
     #[error("stage {peer} sent {frame} in step {step}, where it is not expected")]
     Unexpected {
         /// The neighbour.
@@ -63,14 +63,12 @@ pub enum PipelineError {
         value: f32,
     },
     /// The loss of a micro-batch is not finite.
-    #[error("stage {stage}: the loss of step {step}, micro-batch {micro_batch} is {loss}")]
+    #[error("stage {stage}: {frame} gives a loss of {loss}")]
     LossNotFinite {
         /// The last stage.
         stage: usize,
-        /// The step.
-        step: u64,
-        /// The micro-batch.
-        micro_batch: u32,
+        /// The activation that the loss was computed from.
+        frame: FrameKey,
         /// NaN or an infinity.
         loss: f64,
     },
@@ -93,7 +91,9 @@ pub enum PipelineError {
         reason: String,
     },
     /// The two copies of a tied matrix differ.
-    #[error("after step {step} the tied matrices differ: checksum {embedding:08x} at the embedding, {head:08x} at the head")]
+    #[error(
+        "after step {step} the tied matrices differ: checksum {embedding:08x} at the embedding, {head:08x} at the head"
+    )]
     TiedDiffer {
         /// Steps done.
         step: u64,

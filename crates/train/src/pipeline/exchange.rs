@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::PipelineError;
-use super::frames::{Body, FrameKey, Side};
+use super::frames::{Body, FrameKey};
 use super::inbox::Inbox;
 use super::neighbor::Neighbor;
 
@@ -16,13 +16,13 @@ pub(crate) struct Neighbors {
 }
 
 impl Neighbors {
-    /// Passes `Up` along the chain, each stage adding to it in `contribute` (which gets `None` on the first stage);
+    /// Passes `Up` along the chain, each stage adding to it in `contribute` (whose `Option` is `None` on the first stage);
     /// the last stage turns it into the `Down` that every stage returns.
     pub(crate) fn agree<Up, Down>(
         &self,
         inbox: &mut Inbox,
         key: FrameKey,
-        contribute: impl FnOnce(Option<Up>) -> Up,
+        contribute: impl FnOnce(&mut Inbox, Option<Up>) -> Up,
         decide: impl FnOnce(Up) -> Result<Down, PipelineError>,
     ) -> Result<Down, PipelineError>
     where
@@ -30,14 +30,14 @@ impl Neighbors {
         Down: Serialize + DeserializeOwned,
     {
         let from_below = match &self.previous {
-            Some(previous) => Some(receive(inbox, Side::Previous, previous, key)?),
+            Some(previous) => Some(receive(inbox, previous, key)?),
             None => None,
         };
-        let up = contribute(from_below);
+        let up = contribute(inbox, from_below);
         let down = match &self.next {
             Some(next) => {
                 send(inbox, next, key, &up)?;
-                receive(inbox, Side::Next, next, key)?
+                receive(inbox, next, key)?
             }
             None => decide(up)?,
         };
@@ -58,20 +58,27 @@ impl Neighbors {
     }
 }
 
-fn send(inbox: &mut Inbox, to: &Neighbor, key: FrameKey, message: &impl Serialize) -> Result<(), PipelineError> {
+fn send(
+    inbox: &mut Inbox,
+    to: &Neighbor,
+    key: FrameKey,
+    message: &impl Serialize,
+) -> Result<(), PipelineError> {
     let bytes = postcard::to_stdvec(message).expect("control messages are plain data");
     if to.send_control(key, bytes) { Ok(()) } else { Err(inbox.failure()) }
 }
 
 fn receive<T: DeserializeOwned>(
     inbox: &mut Inbox,
-    side: Side,
     from: &Neighbor,
     key: FrameKey,
 ) -> Result<T, PipelineError> {
-    match inbox.wait(side, from, key)? {
-        Body::Control(bytes) => postcard::from_bytes(&bytes)
-            .map_err(|source| PipelineError::Control { peer: from.peer(), frame: key, source }),
+    match inbox.wait(from, key)? {
+        Body::Control(bytes) => postcard::from_bytes(&bytes).map_err(|source| PipelineError::Control {
+            peer: from.peer(),
+            frame: key,
+            source,
+        }),
         Body::Tensor { .. } | Body::Poisoned => unreachable!("the key names a control frame"),
     }
 }

@@ -8,7 +8,7 @@ use super::compute::HostTensor;
 use super::error::PipelineError;
 
 /// Which neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The stage before.
     Previous,
@@ -52,6 +52,8 @@ pub(crate) enum Topic {
     Eval = 2,
     /// The files of a checkpoint.
     Checkpoint = 3,
+    /// That a checkpoint is on every stage's disk.
+    Committed = 4,
 }
 
 impl FrameKey {
@@ -98,12 +100,16 @@ impl fmt::Display for FrameKey {
         match content {
             Content::Forward => write!(f, "the activation of step {step}, micro-batch {index}"),
             Content::Backward => write!(f, "the gradient of step {step}, micro-batch {index}"),
-            Content::Eval => write!(f, "the activation of the evaluation after step {step}, micro-batch {index}"),
+            Content::Eval => {
+                write!(f, "the activation of the evaluation after step {step}, micro-batch {index}")
+            }
             Content::Control => match index {
                 0 => f.write_str("the agreement on a checkpoint"),
                 1 => write!(f, "the end of step {step}"),
                 2 => write!(f, "the result of the evaluation after step {step}"),
-                _ => write!(f, "the checkpoint of step {step}"),
+                3 => write!(f, "the checkpoint of step {step}"),
+                4 => write!(f, "the end of the checkpoint of step {step}"),
+                _ => write!(f, "a message of unknown topic {index} in step {step}"),
             },
         }
     }
@@ -131,7 +137,7 @@ pub(crate) enum Arrival {
     /// A frame.
     Frame {
         /// The neighbour it came from.
-        from: Side,
+        from: usize,
         /// Its name.
         key: FrameKey,
         /// Its content.

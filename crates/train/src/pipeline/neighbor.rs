@@ -14,7 +14,8 @@ use thinwire_link::{Counters, Link, RunId};
 use self::receiving::ReceiverThread;
 use self::sending::{Outgoing, SenderThread};
 use super::compute::HostTensor;
-use super::frames::{Arrival, FrameKey, Side};
+use super::frames::{FrameKey, Side};
+use super::inbox::Mailbox;
 use super::meter::{Meter, Tracer, Work};
 use crate::config::NonFinitePolicy;
 use crate::metrics::{Direction, LinkReport};
@@ -36,6 +37,8 @@ pub struct Terms {
     pub error_every: u64,
     /// Frames that may wait to be sent.
     pub queue: usize,
+    /// How long the neighbour may be silent while it owes a frame.
+    pub deadline: Duration,
 }
 
 /// The engine's handle on a neighbour.
@@ -60,13 +63,13 @@ pub struct Codecs {
 }
 
 impl Neighbor {
-    /// Starts the two threads of `link`. What arrives, and their failures, go to `inbox`.
+    /// Starts the two threads of `link`. What arrives, and their failures, go to `mailbox`.
     pub(crate) fn start(
         link: Link,
         side: Side,
         codecs: Codecs,
         terms: &Terms,
-        inbox: &SyncSender<Arrival>,
+        mailbox: &Mailbox,
         tracer: &Arc<Tracer>,
     ) -> Self {
         let peer = link.peer.stage() as usize;
@@ -77,7 +80,7 @@ impl Neighbor {
             peer,
             link: link.sender,
             codec: codecs.outgoing,
-            inbox: inbox.clone(),
+            mailbox: mailbox.clone(),
             meter: meter.clone(),
             tracer: tracer.clone(),
             lane: format!("send {}-{peer}", terms.stage),
@@ -89,7 +92,7 @@ impl Neighbor {
             peer,
             link: link.receiver,
             codec: codecs.incoming,
-            inbox: inbox.clone(),
+            mailbox: mailbox.clone(),
             meter: meter.clone(),
             tracer: tracer.clone(),
             lane: format!("receive {peer}-{}", terms.stage),
@@ -111,6 +114,11 @@ impl Neighbor {
     /// The neighbour's stage number.
     pub(crate) fn peer(&self) -> usize {
         self.peer
+    }
+
+    /// How long it may be silent while it owes a frame.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.terms.deadline
     }
 
     /// Queues a tensor; blocks while the queue is full. `false` when the sender thread has ended, whose error is

@@ -12,7 +12,8 @@ pub(super) struct Pass<'a> {
     /// What one token's loss counts in the mean.
     pub(super) weight: f32,
     lost: BTreeSet<u32>,
-    reason: Option<String>,
+    lost_elsewhere: Option<String>,
+    cause: Option<String>,
     loss_sum: f64,
     loss_tokens: usize,
 }
@@ -25,7 +26,8 @@ impl<'a> Pass<'a> {
             batches,
             weight: 1.0 / tokens as f32,
             lost: BTreeSet::new(),
-            reason: None,
+            lost_elsewhere: None,
+            cause: None,
             loss_sum: 0.0,
             loss_tokens: 0,
         }
@@ -36,23 +38,35 @@ impl<'a> Pass<'a> {
         self.batches.iter().map(|batch| batch.targets.len()).sum()
     }
 
-    /// Marks a micro-batch, and with it the step, as lost. The first reason stays.
-    pub(super) fn lose(&mut self, index: u32, reason: impl FnOnce() -> String) {
+    /// Marks a micro-batch, and with it the step, as lost on another stage, as the neighbour `peer` says.
+    pub(super) fn lose(&mut self, index: u32, peer: usize) {
         self.lost.insert(index);
-        self.lose_step(reason);
+        self.lost_elsewhere.get_or_insert_with(|| format!("stage {peer} lost micro-batch {index}"));
     }
 
-    /// Marks the step as lost.
-    pub(super) fn lose_step(&mut self, reason: impl FnOnce() -> String) {
-        self.reason.get_or_insert_with(reason);
+    /// Marks a micro-batch, and with it the step, as lost here.
+    pub(super) fn lose_because(&mut self, index: u32, cause: String) {
+        self.lost.insert(index);
+        self.lose_step(cause);
+    }
+
+    /// Marks the step as lost here. The first cause stays.
+    pub(super) fn lose_step(&mut self, cause: String) {
+        self.cause.get_or_insert(cause);
     }
 
     pub(super) fn is_lost(&self, index: u32) -> bool {
         self.lost.contains(&index)
     }
 
-    pub(super) fn reason(&self) -> Option<String> {
-        self.reason.clone()
+    /// What made this stage lose the step.
+    pub(super) fn cause(&self) -> Option<String> {
+        self.cause.clone()
+    }
+
+    /// What is known of a loss on another stage.
+    pub(super) fn lost_elsewhere(&self) -> Option<String> {
+        self.lost_elsewhere.clone()
     }
 
     pub(super) fn add_loss(&mut self, sum: f64, batch: &MicroBatch) {

@@ -13,7 +13,7 @@ pub enum Action {
 
 /// The actions of stage `stage` of `stages` in a step of `micro_batches`.
 ///
-/// GPipe (Huang et al., 2019) runs every forward before the first backward. 1F1B (Narayanan et al., 2019) starts the
+/// `GPipe` (Huang et al., 2019) runs every forward before the first backward. 1F1B (Narayanan et al., 2019) starts the
 /// backward of a micro-batch as soon as it can, so stage `k` holds at most `stages - k` of them. Under both, forwards
 /// and backwards each run in micro-batch order, which keeps the sums of gradients the same to the bit.
 pub fn actions(schedule: PipelineSchedule, stage: usize, stages: usize, micro_batches: u32) -> Vec<Action> {

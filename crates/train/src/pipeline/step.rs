@@ -8,6 +8,7 @@ use super::engine::Engine;
 use super::error::PipelineError;
 use super::exchange::{StepDown, StepUp, Tied};
 use super::frames::{FrameKey, Topic};
+use super::inbox::Inbox;
 use super::pass::Pass;
 use crate::data::MicroBatch;
 use crate::metrics::{LinkReport, StageTimes};
@@ -30,8 +31,6 @@ pub struct StepReport {
     pub gradient_norm: f64,
     /// Why the update was left out, if it was.
     pub skipped: Option<String>,
-    /// What this stage could not send.
-    pub lost: Vec<String>,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// Where they went.
@@ -73,7 +72,6 @@ impl Engine {
             learning_rate,
             gradient_norm: verdict.norm,
             skipped: verdict.lost,
-            lost: self.inbox.take_lost().iter().map(ToString::to_string).collect(),
             seconds: begin.elapsed().as_secs_f64(),
             times: self.take_times(&before),
             links: self.links(),
@@ -86,7 +84,7 @@ impl Engine {
         if let Some((parameter, _)) = bad {
             let (stage, parameter) = (self.settings.stage, parameter.name.clone());
             let error = PipelineError::GradientNotFinite { stage, parameter, step: pass.step };
-            self.tolerate(error, |reason| pass.lose_step(|| reason))?;
+            pass.lose_step(self.tolerate(error)?);
         }
         Ok(norms)
     }
@@ -101,14 +99,15 @@ impl Engine {
         let params = self.compute.part().params();
         let (embedding, head) = self.compute.part().tied();
         let apart = self.settings.stages > 1;
-        let own = embedding.filter(|_| apart).map(|at| Tied {
-            checksum: checksum(params, at),
-            gradient: gradients[at].as_ref().map(values),
-        });
-        let contribute = |below: Option<StepUp>| {
+        let own = embedding
+            .filter(|_| apart)
+            .map(|at| Tied { checksum: checksum(params, at), gradient: gradients[at].as_ref().map(values) });
+        let contribute = |inbox: &mut Inbox, below: Option<StepUp>| {
             let mut up = below.unwrap_or_default();
             up.square_norms.extend(norms);
-            up.lost = up.lost.or(pass.reason());
+            // What a stage knows of its own says more than what it has heard.
+            let lost_here = inbox.take_lost().map(|error| error.to_string());
+            up.lost = lost_here.or(pass.cause()).or(up.lost).or(pass.lost_elsewhere());
             up.tied = up.tied.or(own);
             up
         };
@@ -129,7 +128,7 @@ impl Engine {
                 up.square_norms[last] = 0.0;
                 up.square_norms[0] = sum.as_ref().map_or(0.0, square_norm);
                 if let Some(at) = embedding {
-                    gradients[at] = sum.clone();
+                    gradients[at].clone_from(&sum);
                 }
                 gradients[head] = sum;
             }
@@ -167,7 +166,11 @@ impl Engine {
 }
 
 fn check_tied(step: u64, embedding: u32, head: u32) -> Result<(), PipelineError> {
-    if embedding == head { Ok(()) } else { Err(PipelineError::TiedDiffer { step: step - 1, embedding, head }) }
+    if embedding == head {
+        Ok(())
+    } else {
+        Err(PipelineError::TiedDiffer { step: step - 1, embedding, head })
+    }
 }
 
 fn checksum(params: &ParamSet, at: usize) -> u32 {

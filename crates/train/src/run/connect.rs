@@ -5,7 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use thinwire_link::tcp::{self, Listener};
-use thinwire_link::{Link, LinkError, PeerAddress, PublicKey, SecretKey};
+use thinwire_link::{Link, LinkError, PeerAddress, PublicKey, RunId, SecretKey};
 
 use super::train::Emit;
 use super::{Links, RunError, Setup};
@@ -44,7 +44,7 @@ pub struct Next {
 /// Listens, connects, and compares the terms, with both neighbours at the same time.
 ///
 /// # Errors
-/// The first link that cannot be made; the other is given up.
+/// The first link that cannot be made; the other is given up, and its peer told why if it is there.
 ///
 /// # Panics
 /// When a thread that makes a link panics.
@@ -75,7 +75,13 @@ pub fn connect(
     }
     let mut links = Links::default();
     for _ in 0..expected {
-        let link: Link = made.recv().expect("each thread sends once").map_err(PipelineError::from)?;
+        let link: Link = match made.recv().expect("each thread sends once") {
+            Ok(link) => link,
+            Err(error) => {
+                give_up(links, setup.run_id()?, &format!("stage {stage}: {}", crate::text::chain(&error)));
+                return Err(PipelineError::from(error).into());
+            }
+        };
         let peer = link.peer.stage() as usize;
         let bandwidth = setup.boundary(stage.min(peer)).bandwidth;
         tell(
@@ -105,6 +111,14 @@ fn make(
         // Nobody listens any more when the other link has failed.
         let _ = sender.send(attempt());
     });
+}
+
+/// Tells the neighbours that have come why nothing follows.
+fn give_up(links: Links, run: RunId, reason: &str) {
+    for mut link in [links.previous, links.next].into_iter().flatten() {
+        // One that does not take it finds the link closed.
+        let _ = link.sender.abort(run, reason);
+    }
 }
 
 fn tell(emit: &mut Emit<'_>, event: Event) -> Result<(), RunError> {

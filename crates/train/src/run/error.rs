@@ -54,7 +54,7 @@ pub enum RunError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// No checkpoint that all stages have.
-    #[error("there is no checkpoint in {folder} that all stages have complete; start without --resume")]
+    #[error("there is no checkpoint in {folder} that all stages have complete; start anew with --overwrite")]
     NothingToResume {
         /// This stage's folder.
         folder: String,

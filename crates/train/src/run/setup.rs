@@ -1,5 +1,7 @@
 //! What every stage derives from the configuration and the texts, the same on each.
 
+use std::time::Duration;
+
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use thinwire_codec::Shape;
@@ -17,6 +19,9 @@ use crate::text::sha256_hex;
 
 /// Longest control message apart from a tied matrix: norms, file lists.
 const CONTROL_BYTES: u64 = 64 << 20;
+
+/// What the deadline for a neighbour grows by, as a share of itself, for each stage behind that neighbour.
+const PATIENCE_FOR_EACH: f64 = 0.25;
 
 /// A run, ready to be started on any of its stages.
 #[derive(Debug)]
@@ -153,11 +158,18 @@ impl Setup {
             },
             deadlines: Deadlines {
                 connect: pipeline.connect_deadline(),
-                progress: pipeline.deadline(),
+                progress: self.deadline(stage, peer),
                 ..Deadlines::default()
             },
             rate: bandwidth.map(Bandwidth::rate),
         })
+    }
+
+    /// How long `stage` waits for its neighbour `peer`: longer, the more stages lie behind the neighbour. When a stage
+    /// stops, all others soon wait; the one beside it must be the first to give up, as it alone knows whom to blame.
+    fn deadline(&self, stage: usize, peer: usize) -> Duration {
+        let behind = if peer < stage { peer } else { self.stages() - 1 - peer };
+        self.config.pipeline.deadline().mul_f64(1.0 + PATIENCE_FOR_EACH * behind as f64)
     }
 
     /// The codecs and bandwidth between `stage` and the next.
@@ -180,7 +192,6 @@ impl Setup {
             rates: RateSchedule::new(optimizer, train.steps),
             clip_norm: optimizer.clip_norm,
             non_finite: pipeline.non_finite,
-            deadline: pipeline.deadline(),
             trace: metrics.trace,
         };
         let device = Device::flex();
@@ -210,6 +221,7 @@ impl Setup {
             error_every: metrics.error_every,
             // Enough that no schedule fills it: a full queue on both sides of a link would be a deadlock.
             queue: train.micro_batches + 2,
+            deadline: self.deadline(stage, peer),
         };
         let codecs = Codecs { outgoing: outgoing.build()?, incoming: incoming.build()? };
         Ok(Attachment { link, codecs, terms })

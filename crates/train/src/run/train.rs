@@ -68,7 +68,7 @@ struct Life<'a, 'e> {
 impl<'a, 'e> Life<'a, 'e> {
     fn new(setup: Setup, stage: usize, emit: &'a mut Emit<'e>) -> Result<Self, RunError> {
         let facts = setup.facts()?;
-        let folder = setup.config.run.dir.join("checkpoints");
+        let folder = setup.config.run.dir.join(super::CHECKPOINTS);
         Ok(Self { setup, stage, folder, facts, emit })
     }
 
@@ -118,8 +118,8 @@ impl<'a, 'e> Life<'a, 'e> {
     fn step(&mut self, engine: &mut Engine, step: u64) -> Result<(f64, u64), RunError> {
         let batches = self.setup.batches.step(step - 1);
         let report = engine.step(step, &batches)?;
-        for text in report.lost.into_iter().chain(report.skipped.clone()) {
-            self.emit(Event::Warning { stage: self.stage, text: format!("step {step} skipped: {text}") })?;
+        if let Some(cause) = &report.skipped {
+            self.emit(Event::Warning { stage: self.stage, text: format!("step {step} skipped: {cause}") })?;
         }
         self.emit(Event::Step {
             stage: self.stage,
@@ -168,6 +168,7 @@ impl<'a, 'e> Life<'a, 'e> {
         let files = engine.agree_on_checkpoint(step, gather)?;
         let manifest = Manifest::new(step, self.facts.clone(), files)?;
         checkpoint::commit(&self.folder, &manifest)?;
+        engine.agree_on_commit(step)?;
         checkpoint::prune(&self.folder, self.setup.config.checkpoint.keep)?;
         self.emit(Event::Checkpoint {
             stage: self.stage,
@@ -190,8 +191,17 @@ impl<'a, 'e> Life<'a, 'e> {
             newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
         let (part, optimizer) = engine.state_mut();
         checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
+        self.forget_after(step)?;
         self.emit(Event::Resumed { stage: self.stage, step })?;
         Ok(step)
+    }
+
+    /// Removes the checkpoints after `step`, which not all stages have: they would count among the newest.
+    fn forget_after(&self, step: u64) -> Result<(), RunError> {
+        while let Some(later) = checkpoint::latest(&self.folder)?.filter(|newest| newest.step > step) {
+            checkpoint::remove(&self.folder, later.step)?;
+        }
+        Ok(())
     }
 
     fn emit(&mut self, event: Event) -> Result<(), RunError> {

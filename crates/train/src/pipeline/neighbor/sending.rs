@@ -1,7 +1,7 @@
 //! The thread that encodes and sends.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use thinwire_codec::{Codec, DType, EncodeError, Shape, TensorView};
@@ -12,6 +12,7 @@ use crate::config::NonFinitePolicy;
 use crate::pipeline::compute::HostTensor;
 use crate::pipeline::error::PipelineError;
 use crate::pipeline::frames::{Arrival, FrameKey};
+use crate::pipeline::inbox::Mailbox;
 use crate::pipeline::meter::{Meter, Tracer, Work};
 
 /// What the engine gives to be sent.
@@ -28,7 +29,7 @@ pub(super) struct SenderThread {
     pub(super) peer: usize,
     pub(super) link: Box<dyn FrameSender>,
     pub(super) codec: Box<dyn Codec>,
-    pub(super) inbox: SyncSender<Arrival>,
+    pub(super) mailbox: Mailbox,
     pub(super) meter: Arc<Meter>,
     pub(super) tracer: Arc<Tracer>,
     pub(super) lane: String,
@@ -53,7 +54,7 @@ impl SenderThread {
             };
             if let Err(error) = sent {
                 let fatal = matches!(error, PipelineError::Link(_));
-                let _ = self.inbox.send(Arrival::Failed(error));
+                self.mailbox.tell(Arrival::Failed(error));
                 if fatal {
                     return;
                 }
@@ -79,7 +80,10 @@ impl SenderThread {
         }
         let begin = Instant::now();
         let encoded = self.codec.encode(view, buffer);
-        self.meter.add_time(Work::Encode, self.tracer.record(&self.lane, "encode", begin, key.step, Some(key.index)));
+        self.meter.add_time(
+            Work::Encode,
+            self.tracer.record(&self.lane, "encode", begin, key.step, Some(key.index)),
+        );
         let length = match encoded {
             Ok(length) => length,
             Err(EncodeError::NonFinite { index, value }) => return self.lose(key, index, value),
@@ -91,7 +95,8 @@ impl SenderThread {
         self.sent += 1;
         if self.terms.error_every > 0 && number.is_multiple_of(self.terms.error_every) {
             let stats = self.codec.measure(view, payload);
-            let stats = stats.map_err(|source| PipelineError::Decode { peer: self.peer, frame: key, source })?;
+            let stats =
+                stats.map_err(|source| PipelineError::Decode { peer: self.peer, frame: key, source })?;
             self.meter.add_error(&stats);
         }
         let header = FrameHeader {
@@ -111,11 +116,12 @@ impl SenderThread {
     /// A value that is not finite: under `stop` the run ends, under `skip-step` the peer learns that the tensor is
     /// lost. An evaluation has no step to skip.
     fn lose(&mut self, key: FrameKey, index: usize, value: f32) -> Result<(), PipelineError> {
-        let error = PipelineError::NotFinite { stage: self.terms.stage, peer: self.peer, frame: key, index, value };
+        let error =
+            PipelineError::NotFinite { stage: self.terms.stage, peer: self.peer, frame: key, index, value };
         if self.terms.non_finite == NonFinitePolicy::Stop || key.poisoned_kind().is_none() {
             return Err(error);
         }
-        let _ = self.inbox.send(Arrival::Lost(error));
+        self.mailbox.tell(Arrival::Lost(error));
         self.send_poisoned(key)
     }
 
@@ -134,7 +140,8 @@ impl SenderThread {
     fn send(&mut self, key: FrameKey, header: &FrameHeader, payload: &[u8]) -> Result<(), PipelineError> {
         let begin = Instant::now();
         let sent = self.link.send(header, payload);
-        self.meter.add_time(Work::Send, self.tracer.record(&self.lane, "send", begin, key.step, Some(key.index)));
+        self.meter
+            .add_time(Work::Send, self.tracer.record(&self.lane, "send", begin, key.step, Some(key.index)));
         Ok(sent?)
     }
 }

@@ -1,0 +1,154 @@
+//! A run that was stopped goes on as if it had not been.
+
+use std::fs;
+use std::path::Path;
+
+use thinwire_train::checkpoint::{available, step_folder};
+use thinwire_train::config::Config;
+use thinwire_train::metrics::Event;
+use thinwire_train::run::Resume;
+
+use super::support::{Outcomes, Plan, Story, config, evaluations, last_checkpoint, losses, run};
+use super::{assert_origin, stages, text};
+
+const STEPS: [&str; 3] = ["train.steps=8", "checkpoint.every=2", "checkpoint.keep=2"];
+const TAH: [&str; 2] = ["pipeline.forward=tah:g=32", "pipeline.backward=fixed:bits=6,group=32"];
+
+/// Runs until the first stage has done `step`, then no further.
+fn run_until(configs: Vec<Config>, step: u64) {
+    let (_, outcomes) =
+        Plan { configs: configs.clone(), stop_at: Some(step), ..Plan::new(&configs[0], Resume::Fresh) }.run();
+    assert!(text(outcomes[0].as_ref().unwrap_err()).contains("stopped by the test"));
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 0);
+}
+
+/// Panics with the first error, if there is one.
+fn assert_all_well(outcomes: Outcomes) {
+    for outcome in outcomes {
+        outcome.unwrap();
+    }
+}
+
+fn resumed_at(story: &Story) -> Vec<u64> {
+    let at = |events: &Vec<Event>| {
+        events.iter().find_map(|event| match event {
+            Event::Resumed { step, .. } => Some(*step),
+            _ => None,
+        })
+    };
+    story.iter().map(|events| at(events).expect("every stage resumes")).collect()
+}
+
+/// Stops a run of `before` stages in step 7, resumes it with `after` stages, and compares with one that went through.
+fn goes_on_as_if_nothing_had_happened(before: usize, after: usize, settings: &[&str]) {
+    let whole = tempfile::tempdir().unwrap();
+    let settings = [&STEPS, settings].concat();
+    let reference = config(whole.path(), &stages(before, &settings));
+    let (expected, outcomes) = run(&reference, Resume::Fresh);
+    assert_all_well(outcomes);
+
+    let dir = tempfile::tempdir().unwrap();
+    let first = config(dir.path(), &stages(before, &settings));
+    run_until(vec![first; before], 7);
+    let second = config(dir.path(), &stages(after, &settings));
+    let (story, outcomes) = run(&second, Resume::Newest);
+    assert_all_well(outcomes);
+
+    assert_eq!(resumed_at(&story), vec![6; after]);
+    for events in &story {
+        assert_eq!(losses(events), losses(&expected[0])[6..], "losses of steps 7 and 8");
+        assert_eq!(evaluations(events), evaluations(&expected[0])[3..], "the evaluation after step 8");
+    }
+    assert!(last_checkpoint(&second) == last_checkpoint(&reference), "parameters and optimizer state");
+}
+
+#[test]
+fn with_compressed_links() {
+    goes_on_as_if_nothing_had_happened(2, 2, &TAH);
+    goes_on_as_if_nothing_had_happened(3, 3, &[&TAH[..], &["model.tie_embeddings=true"]].concat());
+}
+
+#[test]
+fn with_another_number_of_stages() {
+    goes_on_as_if_nothing_had_happened(1, 3, &[]);
+    goes_on_as_if_nothing_had_happened(4, 2, &["model.tie_embeddings=true"]);
+}
+
+/// Two stages, each with a folder of its own.
+fn apart(dir: &Path) -> Vec<Config> {
+    let settings = [&STEPS[..], &TAH].concat();
+    ["run.dir=a", "run.dir=b"]
+        .map(|dir_of| config(dir, &stages(2, &[&settings[..], &[dir_of]].concat())))
+        .to_vec()
+}
+
+fn checkpoints(config: &Config, stage: usize) -> Vec<u64> {
+    let map = config.pipeline.manual_map(config.model.layers).unwrap().unwrap();
+    available(&config.run.dir.join("checkpoints"), &map.stages()[stage]).unwrap()
+}
+
+#[test]
+fn stages_agree_on_the_newest_checkpoint_that_all_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let configs = apart(dir.path());
+    run_until(configs.clone(), 7);
+    assert_eq!((checkpoints(&configs[0], 0), checkpoints(&configs[1], 1)), (vec![4, 6], vec![4, 6]));
+
+    fs::remove_dir_all(step_folder(&configs[1].run.dir.join("checkpoints"), 6)).unwrap();
+    // What only one stage has must not push out what both have.
+    let configs: Vec<Config> = configs
+        .into_iter()
+        .map(|mut config| {
+            config.checkpoint.keep = 1;
+            config
+        })
+        .collect();
+    let (story, outcomes) =
+        Plan { configs: configs.clone(), stop_at: Some(5), ..Plan::new(&configs[0], Resume::Newest) }.run();
+    assert!(outcomes.iter().all(Result::is_err));
+    assert_eq!(resumed_at(&story), [4, 4]);
+    assert_eq!((checkpoints(&configs[0], 0), checkpoints(&configs[1], 1)), (vec![4], vec![4]));
+
+    let (story, outcomes) = Plan { configs: configs.clone(), ..Plan::new(&configs[0], Resume::Newest) }.run();
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert_eq!(resumed_at(&story), [4, 4]);
+    assert_eq!((checkpoints(&configs[0], 0), checkpoints(&configs[1], 1)), (vec![8], vec![8]));
+}
+
+#[test]
+fn without_a_common_checkpoint_every_stage_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let configs = apart(dir.path());
+    run_until(configs.clone(), 7);
+    fs::remove_dir_all(configs[0].run.dir.join("checkpoints")).unwrap();
+    let (_, outcomes) = Plan { configs: configs.clone(), ..Plan::new(&configs[0], Resume::Newest) }.run();
+    for outcome in outcomes {
+        let error = text(&outcome.unwrap_err());
+        assert!(
+            error.contains("there is no checkpoint in") && error.contains("that all stages have"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_one_without_a_manifest_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path(), &stages(2, &STEPS));
+    run_until(vec![config.clone(); 2], 7);
+    let newest = step_folder(&config.run.dir.join("checkpoints"), 6);
+
+    let weights = newest.join("layer-0001.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&weights, &bytes).unwrap();
+    let (_, outcomes) = run(&config, Resume::Newest);
+    assert_origin(&outcomes, 1, &["step-00000006/layer-0001.safetensors: SHA-256: expected"]);
+    assert!(weights.exists(), "a failed resume removes nothing");
+
+    fs::write(newest.join("manifest.json"), "{").unwrap();
+    let (story, outcomes) = run(&config, Resume::Newest);
+    assert!(outcomes.iter().all(Result::is_ok));
+    assert_eq!(resumed_at(&story), [4, 4]);
+}
