@@ -21,8 +21,10 @@ pub(crate) enum Scope {
 /// The exit code of the first phase that fails, or 2 when a tool is missing.
 pub(crate) fn run(root: &Path, scope: Scope) -> Outcome {
     let tests = cargo_phase(root, "tests", &["test", "--workspace", "--release"]);
+    // Overflow checks, and arithmetic the optimizer has not touched: signed zeros have differed.
+    let unoptimized = cargo_phase(root, "unoptimized codec tests", &["test", "--package", "thinwire-codec"]);
     let phases = match scope {
-        Scope::TestsOnly => vec![tests],
+        Scope::TestsOnly => vec![tests, unoptimized],
         Scope::Everything => {
             require_component(root, "fmt", "rustfmt")?;
             require_component(root, "clippy", "clippy")?;
@@ -38,6 +40,7 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Outcome {
                 ),
                 cargo_phase(root, "rustdoc", &["doc", "--workspace", "--no-deps", "--release"]),
                 tests,
+                unoptimized,
             ]
         }
     };
