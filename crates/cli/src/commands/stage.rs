@@ -78,7 +78,7 @@ impl Stage {
     fn run_alone(self, output: Output) -> Result<(), CommandError> {
         let config = Config::load(&self.config, &self.overrides)?;
         let folder = RunFolder::of(&config);
-        folder.prepare(self.resume, self.overwrite)?;
+        let _lock = folder.prepare(self.resume, self.overwrite)?;
         folder.write_config(&config)?;
         let mut chronicle = Chronicle::new(&config, 1, self.resume)?;
         self.work(&mut |event: Event| Ok(chronicle.record(event)?))?;

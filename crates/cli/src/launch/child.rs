@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{self, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, thread};
 
 use thinwire_train::metrics::Event;
@@ -38,11 +39,16 @@ pub(super) enum Said {
     Ended { stage: usize, status: Option<ExitStatus> },
 }
 
+/// Standard output and standard error.
+type Pipes = (Option<process::ChildStdout>, Option<process::ChildStderr>);
+
 /// A running stage. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct Child {
+    /// Shared with the watcher, which takes it for good only when the process is at its end.
+    process: Arc<Mutex<process::Child>>,
     /// Held open: a stage ends itself when this closes, even if the launcher is killed.
-    stdin: Option<process::ChildStdin>,
+    _stdin: Option<process::ChildStdin>,
     watcher: Option<thread::JoinHandle<()>>,
 }
 
@@ -66,17 +72,24 @@ impl Child {
             command.env(THREADS, order.threads.to_string());
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("cannot start stage {}: {error}", order.stage))?;
+        let mut child =
+            command.spawn().map_err(|error| format!("cannot start stage {}: {error}", order.stage))?;
         let stdin = child.stdin.take();
-        let stage = order.stage;
-        let watcher = thread::spawn(move || watch(child, stage, &said));
-        Ok(Self { stdin, watcher: Some(watcher) })
+        let pipes = (child.stdout.take(), child.stderr.take());
+        let process = Arc::new(Mutex::new(child));
+        let (watched, stage) = (process.clone(), order.stage);
+        let watcher = thread::spawn(move || watch(&watched, pipes, stage, &said));
+        Ok(Self { process, _stdin: stdin, watcher: Some(watcher) })
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.stdin = None;
+        // A stage that is stopped or hangs would not see its standard input close. Where the watcher has the process,
+        // its pipes are closed, so it is ending.
+        if let Ok(mut process) = self.process.try_lock() {
+            let _ = process.kill(); // one that has ended is fine
+        }
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
@@ -84,14 +97,15 @@ impl Drop for Child {
 }
 
 /// Passes on what the process says until it ends.
-fn watch(mut child: process::Child, stage: usize, said: &Sender<Said>) {
+fn watch(child: &Mutex<process::Child>, pipes: Pipes, stage: usize, said: &Sender<Said>) {
     // Nobody listens any more once the launcher is on its way out.
     let tell = |what| drop(said.send(what));
     thread::scope(|scope| {
-        if let Some(stderr) = child.stderr.take() {
+        let (stdout, stderr) = pipes;
+        if let Some(stderr) = stderr {
             scope.spawn(move || for_each_line(stderr, |text| tell(Said::Line { stage, text })));
         }
-        if let Some(stdout) = child.stdout.take() {
+        if let Some(stdout) = stdout {
             for_each_line(stdout, |line| {
                 tell(match serde_json::from_str(&line) {
                     Ok(event) => Said::Event(event),
@@ -100,7 +114,8 @@ fn watch(mut child: process::Child, stage: usize, said: &Sender<Said>) {
             });
         }
     });
-    tell(Said::Ended { stage, status: child.wait().ok() });
+    let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+    tell(Said::Ended { stage, status: status.ok() });
 }
 
 fn for_each_line(from: impl Read, mut act: impl FnMut(String)) {

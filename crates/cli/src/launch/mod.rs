@@ -47,13 +47,14 @@ pub(crate) fn run(config: &Config, resume: bool, overwrite: bool) -> Result<RunR
     // What is wrong with the texts or settings is said once, before any process starts.
     let stages = Setup::load(config.clone())?.stages();
     let folder = RunFolder::of(config);
-    folder.prepare(resume, overwrite)?;
+    let _lock = folder.prepare(resume, overwrite)?;
     checkpoint::clean(&folder.checkpoints(), ..)?;
     let mut local = config.clone();
     local.stages = make_keys(&folder, stages)?;
     folder.write_config(&local)?;
     let chronicle = Chronicle::new(config, stages, resume)?;
-    let launch = Launch { folder, stages, resume, chronicle, verdict: Verdict::default() };
+    let patience = config.pipeline.connect_deadline();
+    let launch = Launch { folder, stages, resume, patience, chronicle, verdict: Verdict::default() };
     launch.run()
 }
 
@@ -81,6 +82,8 @@ struct Launch {
     folder: RunFolder,
     stages: usize,
     resume: bool,
+    /// How long a stage may take until it listens.
+    patience: Duration,
     chronicle: Chronicle,
     verdict: Verdict,
 }
@@ -128,9 +131,22 @@ impl Launch {
         Ok(())
     }
 
-    fn wait_for_address(&mut self, stage: usize, said: &Receiver<Said>) -> Result<Option<String>, CommandError> {
+    fn wait_for_address(
+        &mut self,
+        stage: usize,
+        said: &Receiver<Said>,
+    ) -> Result<Option<String>, CommandError> {
+        let end = Instant::now() + self.patience;
         loop {
-            match said.recv()? {
+            let message = match said.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => {
+                    let seconds = self.patience.as_secs_f64();
+                    return Err(format!("stage {stage} did not start to listen within {seconds:.1} s").into());
+                }
+                Err(error) => return Err(error.into()),
+            };
+            match message {
                 Said::Event(Event::Listening { stage: speaker, address }) if speaker == stage => {
                     self.chronicle.record(Event::Listening { stage, address: address.clone() })?;
                     return Ok(Some(address));

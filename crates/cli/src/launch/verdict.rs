@@ -14,6 +14,8 @@ pub(super) struct Verdict {
     told: Vec<(usize, String)>,
     /// Stages that ended without telling why, by signal or otherwise.
     silent: Vec<(usize, String)>,
+    /// Stages that printed what cannot be understood: half an event, if they were killed while they told it.
+    confused: Vec<(usize, String)>,
     ended: BTreeMap<usize, bool>,
 }
 
@@ -22,7 +24,7 @@ impl Verdict {
         match said {
             Said::Event(Event::Failed { stage, error }) => self.told.push((*stage, error.clone())),
             Said::Nonsense { stage, line } => {
-                self.told.push((*stage, format!("it printed what is no event: {}", line.escape_debug())));
+                self.confused.push((*stage, format!("it printed what is no event: {}", line.escape_debug())));
             }
             Said::Ended { stage, status } => {
                 let well = status.is_some_and(|status| status.success());
@@ -41,17 +43,19 @@ impl Verdict {
     }
 
     pub(super) fn failed(&self) -> bool {
-        !self.told.is_empty() || !self.silent.is_empty()
+        !(self.told.is_empty() && self.silent.is_empty() && self.confused.is_empty())
     }
 
     /// The first cause: a stage that was killed could not tell; otherwise the error that does not speak of another
     /// stage's.
     pub(super) fn error(&self) -> Option<String> {
-        let own = |(_, error): &&(usize, String)| !error.contains(" aborted: ") && !error.contains(" vanished: ");
+        let own =
+            |(_, error): &&(usize, String)| !error.contains(" aborted: ") && !error.contains(" vanished: ");
         let (stage, error) = self
             .silent
             .first()
             .or_else(|| self.told.iter().find(own))
+            .or_else(|| self.confused.first())
             .or_else(|| self.told.first())?;
         Some(format!("stage {stage}: {error}"))
     }
@@ -61,5 +65,45 @@ fn how(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) => format!("its process ended with {status}"),
         None => "its process is gone".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn told(stage: usize, error: &str) -> Said {
+        Said::Event(Event::Failed { stage, error: error.to_owned() })
+    }
+
+    fn ended(stage: usize, script: &str) -> Said {
+        Said::Ended { stage, status: Command::new("sh").args(["-c", script]).status().ok() }
+    }
+
+    fn verdict(said: &[Said]) -> Option<String> {
+        let mut verdict = Verdict::default();
+        said.iter().for_each(|said| verdict.note(said));
+        assert_eq!(verdict.failed(), verdict.error().is_some());
+        verdict.error()
+    }
+
+    #[test]
+    fn the_first_cause_is_shown_whatever_is_heard_first() {
+        let heard = "stage 1 at 127.0.0.1:9 (SHA256:x) aborted: stage 1: the disk is full";
+        let vanished = "stage 1 at 127.0.0.1:9 (SHA256:x) vanished: the connection ended";
+        let half = || Said::Nonsense { stage: 1, line: r#"{"event":"sp"#.to_owned() };
+        let killed = "its process ended with signal: 9 (SIGKILL)";
+        for (said, stage, expected) in [
+            (vec![told(0, heard), told(1, "the disk is full")], 1, "the disk is full"),
+            (vec![told(0, vanished), half(), ended(1, "kill -9 $$"), ended(0, "exit 1")], 1, killed),
+            (vec![told(0, heard), ended(0, "exit 1")], 0, heard),
+            (vec![half()], 1, r#"it printed what is no event: {\"event\":\"sp"#),
+            (vec![ended(0, "exit 101"), ended(1, "exit 0")], 0, "its process ended with exit status: 101"),
+        ] {
+            assert_eq!(verdict(&said), Some(format!("stage {stage}: {expected}")));
+        }
+        assert_eq!(verdict(&[ended(0, "exit 0"), ended(1, "exit 0")]), None);
     }
 }

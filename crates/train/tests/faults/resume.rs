@@ -152,3 +152,25 @@ fn a_damaged_checkpoint_is_named_and_one_without_a_manifest_is_passed_over() {
     assert!(outcomes.iter().all(Result::is_ok));
     assert_eq!(resumed_at(&story), [4, 4]);
 }
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_ends_every_stage_and_leaves_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path(), &stages(3, &STEPS));
+    let folder = config.run.dir.join("checkpoints");
+    let obstacle = step_folder(&folder, 4).join("layer-0000.safetensors");
+    fs::create_dir_all(obstacle.join("in the way")).unwrap();
+    let (story, outcomes) = run(&config, Resume::Fresh);
+    assert_origin(
+        &outcomes,
+        1,
+        &["cannot write ", "step-00000004/layer-0000.safetensors", "bytes of free space"],
+    );
+    assert!(story.iter().all(|events| losses(events).len() == 4));
+    assert_eq!(checkpoints(&config, 1), [2]);
+
+    fs::remove_dir_all(obstacle).unwrap();
+    let (story, outcomes) = run(&config, Resume::Newest);
+    assert_all_well(outcomes);
+    assert_eq!(resumed_at(&story), [2; 3]);
+}
