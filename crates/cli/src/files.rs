@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A file that could not be read or written.
@@ -17,6 +17,18 @@ pub(crate) struct FileError {
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     fs::read(path).map_err(|source| FileError { verb: "read", path: path.into(), source })
+}
+
+/// The file's length, and its first bytes, at most `most` of them.
+pub(crate) fn read_start(path: &Path, most: u64) -> Result<(u64, Vec<u8>), FileError> {
+    let read = || {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut start = Vec::new();
+        file.take(most).read_to_end(&mut start)?;
+        Ok((length, start))
+    };
+    read().map_err(|source| FileError { verb: "read", path: path.into(), source })
 }
 
 /// Writes the file so that `path` holds all of `contents`, or what it held before.

@@ -1,6 +1,7 @@
 //! Tensors in memory and in files.
 
 mod error;
+mod listing;
 mod npy;
 mod safetensors;
 mod values;
@@ -10,6 +11,7 @@ use std::path::Path;
 use thinwire_codec::{CodecError, DType, Shape, TensorView, TensorViewMut};
 
 pub(crate) use error::TensorFileError;
+pub(crate) use listing::{Entry, Listing};
 use values::Values;
 
 use crate::files;
@@ -67,6 +69,16 @@ pub(crate) fn read(path: &Path, name: Option<&str>) -> Result<(String, Tensor), 
         Format::Safetensors => safetensors::parse(&bytes, path, name),
         Format::Npy => npy::parse(&bytes, path, name),
     }
+}
+
+/// What a .safetensors file holds; only its header is read.
+pub(crate) fn list_safetensors(path: &Path) -> Result<Listing, TensorFileError> {
+    safetensors::read_listing(path)
+}
+
+/// What a .npy file holds; only its header is read.
+pub(crate) fn list_npy(path: &Path) -> Result<Listing, TensorFileError> {
+    npy::read_listing(path)
 }
 
 /// Writes a .safetensors file with one tensor, or a .npy file.

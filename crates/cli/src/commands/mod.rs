@@ -32,5 +32,6 @@ commands! {
     stage: Stage,
     eval: Eval,
     codec: Codec,
+    inspect: Inspect,
     key: Key,
 }

@@ -2,6 +2,7 @@
 
 mod header;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use thinwire_codec::DType;
@@ -9,7 +10,11 @@ use thinwire_codec::DType;
 pub(crate) use header::NpyError;
 use header::{Header, MAGIC};
 
-use super::{Tensor, TensorFileError, Values};
+use super::{Entry, Listing, Tensor, TensorFileError, Values};
+use crate::files;
+
+/// More than a header has that is no attack, in bytes.
+const LONGEST_HEADER: u64 = 1 << 20;
 
 /// The header is padded to a multiple of this many bytes, so that the data is aligned.
 const ALIGNMENT: usize = 64;
@@ -26,19 +31,45 @@ pub(super) fn parse(
         return Err(TensorFileError::NamedNpy { path: path.into() });
     }
     let tensor = parse_tensor(bytes).map_err(|source| TensorFileError::Npy { path: path.into(), source })?;
-    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok((name, tensor))
+    Ok((stem(path), tensor))
 }
 
 fn parse_tensor(bytes: &[u8]) -> Result<Tensor, NpyError> {
-    let (Header { dtype, dims }, data) = Header::split_from(bytes)?;
-    let length = dims.iter().try_fold(dtype.size(), |product, extent| product.checked_mul(*extent));
-    match length {
-        Some(length) if length == data.len() => {
-            Ok(Tensor { dims, values: Values::from_le_bytes(dtype, data) })
-        }
-        _ => Err(NpyError::DataLength { dims, dtype, found: data.len() }),
+    let (header, data) = Header::split_from(bytes)?;
+    let dtype = match &*header.descr {
+        "<f4" => DType::F32,
+        "<f2" => DType::F16,
+        _ => return Err(NpyError::DType { found: header.descr }),
+    };
+    if header.fortran_order {
+        return Err(NpyError::FortranOrder);
     }
+    check_length(&header, data.len() as u64)?;
+    Ok(Tensor { dims: header.dims, values: Values::from_le_bytes(dtype, data) })
+}
+
+/// What the file holds; only the header is read.
+pub(super) fn read_listing(path: &Path) -> Result<Listing, TensorFileError> {
+    let (file_len, start) = files::read_start(path, LONGEST_HEADER)?;
+    let list = || {
+        let (header, data) = Header::split_from(&start)?;
+        let bytes = file_len - (start.len() - data.len()) as u64;
+        check_length(&header, bytes)?;
+        Ok(Entry { name: stem(path), dtype: header.descr, shape: header.dims, bytes })
+    };
+    let entry = list().map_err(|source| TensorFileError::Npy { path: path.into(), source })?;
+    Ok(Listing { tensors: vec![entry], metadata: BTreeMap::new(), bytes: file_len })
+}
+
+fn check_length(header: &Header, found: u64) -> Result<(), NpyError> {
+    if header.data_len() == Some(found) {
+        return Ok(());
+    }
+    Err(NpyError::DataLength { dims: header.dims.clone(), dtype: header.descr.clone(), found })
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 pub(super) fn to_bytes(tensor: &Tensor, path: &Path) -> Result<Vec<u8>, TensorFileError> {

@@ -2,11 +2,18 @@
 
 use std::path::Path;
 
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::tensor::{Metadata, TensorView};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use thinwire_codec::DType;
 
-use super::{Tensor, TensorFileError, Values};
+use super::{Entry, Listing, Tensor, TensorFileError, Values};
+use crate::files;
+
+/// The length of the header, in front of it.
+const LENGTH_BYTES: usize = 8;
+
+/// The longest header that the safetensors library reads, in bytes.
+const LONGEST_HEADER: u64 = 100_000_000;
 
 /// Names listed in an error; a model's file may have hundreds.
 const LISTED: usize = 20;
@@ -38,6 +45,36 @@ pub(super) fn parse(
     };
     let values = Values::from_le_bytes(dtype, tensor.data());
     Ok((name.to_owned(), Tensor { dims: tensor.shape().to_vec(), values }))
+}
+
+/// What the file holds; only the header is read.
+pub(super) fn read_listing(path: &Path) -> Result<Listing, TensorFileError> {
+    let unusable = |source| TensorFileError::Safetensors { path: path.into(), source };
+    let (bytes, length) = files::read_start(path, LENGTH_BYTES as u64)?;
+    let length: [u8; LENGTH_BYTES] =
+        length.try_into().map_err(|_| unusable(SafeTensorError::HeaderTooSmall))?;
+    let length = u64::from_le_bytes(length);
+    if length > LONGEST_HEADER {
+        return Err(unusable(SafeTensorError::HeaderTooLarge));
+    }
+    let end = LENGTH_BYTES as u64 + length;
+    if end > bytes {
+        return Err(unusable(SafeTensorError::InvalidHeaderLength));
+    }
+    let (_, start) = files::read_start(path, end)?;
+    let header: Metadata = serde_json::from_slice(&start[LENGTH_BYTES.min(start.len())..])
+        .map_err(|source| unusable(SafeTensorError::InvalidHeaderDeserialization(source)))?;
+    if end.checked_add(header.data_len() as u64) != Some(bytes) {
+        return Err(unusable(SafeTensorError::MetadataIncompleteBuffer));
+    }
+    let entry = |name: String| {
+        let info = header.info(&name)?;
+        let bytes = (info.data_offsets.1 - info.data_offsets.0) as u64;
+        Some(Entry { name, dtype: info.dtype.to_string(), shape: info.shape.clone(), bytes })
+    };
+    let tensors = header.offset_keys().into_iter().filter_map(entry).collect();
+    let metadata = header.metadata().clone().unwrap_or_default().into_iter().collect();
+    Ok(Listing { tensors, metadata, bytes })
 }
 
 pub(super) fn to_bytes(name: &str, tensor: &Tensor, path: &Path) -> Result<Vec<u8>, TensorFileError> {

@@ -58,7 +58,7 @@ impl StageUnits {
 
     /// Whether it owns nothing.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        !self.embed && self.blocks.is_empty() && !self.head
     }
 }
 
@@ -322,6 +322,10 @@ mod tests {
             (&["embed 0-2", "2-3 head"], "block 2 is on both stage 0 and stage 1"),
             (&["embed 0-3 head", "head"], "head is on both stage 0 and stage 1"),
             (&["embed 0-1", "2-4 head"], "stage 1 owns block 4, but the model's 4 blocks end at 3"),
+            (
+                &["embed 0-18446744073709551614", "head"],
+                "stage 0 owns block 18446744073709551614, but the model's 4 blocks end at 3",
+            ),
             (&["embed 0-1", "", "2-3 head"], "stage 1 owns nothing"),
             (
                 &["embed 2-3", "0-1 head"],

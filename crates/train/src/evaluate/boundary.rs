@@ -46,7 +46,11 @@ impl Boundary {
     }
 
     /// Encodes and decodes the activation of micro-batch `micro_batch`.
-    pub(super) fn pass(&mut self, h: HostTensor, micro_batch: usize) -> Result<HostTensor, EvaluateError> {
+    pub(super) fn pass(
+        &mut self,
+        mut h: HostTensor,
+        micro_batch: usize,
+    ) -> Result<HostTensor, EvaluateError> {
         let before = self.before;
         let shape = Shape::new(h.shape[0], h.shape[1], h.shape[2]);
         let unfit = |source| EvaluateError::Shape { before, source };
@@ -60,11 +64,10 @@ impl Boundary {
         let message = &self.message[..length];
         let undone = |source| EvaluateError::Decode { before, micro_batch, source };
         let error = self.codec.measure(x, message).map_err(undone)?;
-        let mut values = vec![0.0f32; h.values.len()];
-        let out = TensorViewMut::new(shape, values.as_mut_slice()).map_err(unfit)?;
+        let out = TensorViewMut::new(shape, h.values.as_mut_slice()).map_err(unfit)?;
         self.codec.decode(message, out).map_err(undone)?;
         self.error.merge(&error);
         self.bytes += length as u64;
-        Ok(HostTensor { shape: h.shape, values })
+        Ok(h)
     }
 }

@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
     use crate::config::StageUnits;
-    use crate::model::Part;
+    use crate::model::{Parameter, Part};
 
     #[test]
     fn parameters_are_counted_as_they_are_built() {
@@ -127,7 +127,7 @@ mod tests {
             arch.validate().unwrap();
             for unit in (StageUnits { embed: true, blocks: 0..2, head: true }).iter() {
                 let part = Part::new(&arch, &[unit], 0, &Device::flex());
-                let built: usize = part.params().iter().map(|parameter| parameter.len()).sum();
+                let built: usize = part.params().iter().map(Parameter::len).sum();
                 assert_eq!(arch.parameters(unit), built as u64, "{family:?} {unit}");
             }
             let forged = Architecture { hidden: usize::MAX, heads: 1, ..arch };

@@ -25,14 +25,6 @@ pub enum RunError {
     /// Two stages' settings cannot be compared.
     #[error(transparent)]
     Terms(#[from] TermsError),
-    /// The vocabulary in the configuration is smaller than the tokenizer's.
-    #[error("model.vocab = {vocab}: expected at least the tokenizer's {tokenizer} ids")]
-    Vocabulary {
-        /// In the configuration.
-        vocab: usize,
-        /// Of the tokenizer.
-        tokenizer: usize,
-    },
     /// The automatic layer map is for the local launcher.
     #[error(
         "pipeline.layers = \"auto\" is measured by `thinwire train`, which starts all stages on one machine; stages \

@@ -3,11 +3,13 @@
 mod connect;
 mod error;
 mod folder;
+mod preview;
 mod setup;
 mod train;
 
 pub use connect::{Neighborhood, Next, Previous, connect};
 pub use error::RunError;
 pub use folder::{CHECKPOINTS, CONFIG_FILE, FindError, FoundCheckpoint};
+pub use preview::Preview;
 pub use setup::{Links, Setup, with_layer_map};
 pub use train::{Emit, Outcome, Resume, train};

@@ -7,14 +7,13 @@ use sha2::{Digest, Sha256};
 use thinwire_codec::Shape;
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 
-use super::RunError;
+use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
 use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Unit};
-use crate::data::{Batches, Corpus, Tokenizer};
+use crate::data::{Batches, Corpus};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
-use crate::plan::{self, UnitCost};
 use crate::text::sha256_hex;
 
 /// Longest control message apart from a tied matrix: norms, file lists.
@@ -57,13 +56,8 @@ impl Setup {
     /// # Errors
     /// A text or tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
     pub fn load(config: Config) -> Result<Self, RunError> {
-        let tokenizer = Tokenizer::load(&config.data.tokenizer)?;
-        let architecture = architecture(&config, &tokenizer)?;
-        let map = match config.pipeline.manual_map(config.model.layers)? {
-            Some(map) => map,
-            None if config.pipeline.stages == 1 => whole_model(&config),
-            None => return Err(RunError::NoLayerMap),
-        };
+        let Preview { config, architecture, map, tokenizer } = Preview::load(config)?;
+        let map = map.ok_or(RunError::NoLayerMap)?;
         let corpus = Corpus::load(&config.data.train, &tokenizer)?;
         let heldout = config.data.heldout.as_ref().map(|path| Corpus::load(path, &tokenizer)).transpose()?;
         let training_text = corpus.sha256().to_owned();
@@ -234,42 +228,14 @@ impl Setup {
 /// A tokenizer that cannot be used; more stages than units.
 pub fn with_layer_map(mut config: Config) -> Result<Config, RunError> {
     if config.pipeline.layers == LayerPlan::Auto {
-        let stages = config.pipeline.stages;
-        let map = if stages == 1 {
-            whole_model(&config)
-        } else {
-            let architecture = architecture(&config, &Tokenizer::load(&config.data.tokenizer)?)?;
-            let costs = plan::measure(
-                &architecture,
-                config.train.micro_batch,
-                config.train.sequence,
-                &Device::flex(),
-            );
-            let seconds: Vec<f64> = costs.iter().map(UnitCost::seconds).collect();
-            plan::partition(&seconds, stages)?
+        let preview = Preview::load(config.clone())?;
+        let map = match preview.map {
+            Some(map) => map,
+            None => preview.measure()?.1,
         };
         config.pipeline.layers = LayerPlan::Manual(map.stages().to_vec());
     }
     Ok(config)
-}
-
-/// The map of a run of one stage.
-fn whole_model(config: &Config) -> LayerMap {
-    LayerMap::from_counts(config.model.layers, &[config.model.layers + 2])
-        .expect("one stage may own all units")
-}
-
-/// The model of a configuration, its vocabulary from the tokenizer unless it is set.
-///
-/// # Errors
-/// `model.vocab` is below the tokenizer's.
-fn architecture(config: &Config, tokenizer: &Tokenizer) -> Result<Architecture, RunError> {
-    let ids = tokenizer.vocab_size();
-    let vocab = config.model.vocab.unwrap_or(ids);
-    if vocab < ids {
-        return Err(RunError::Vocabulary { vocab, tokenizer: ids });
-    }
-    Ok(Architecture::new(&config.model, vocab))
 }
 
 fn json(value: &impl serde::Serialize) -> String {

@@ -2,15 +2,16 @@
 
 use std::str;
 
-use thinwire_codec::DType;
-
 /// The first bytes of every file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What the dictionary says.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
-    pub(super) dtype: DType,
+    /// Byte order, kind and size of a value, as in `<f4`.
+    pub(super) descr: String,
+    /// The first index varies fastest.
+    pub(super) fortran_order: bool,
     pub(super) dims: Vec<usize>,
 }
 
@@ -39,8 +40,8 @@ pub(crate) enum NpyError {
     #[error("Fortran order: expected C order (in NumPy: `numpy.ascontiguousarray(array)`)")]
     FortranOrder,
     /// More or less data than the shape has.
-    #[error("{found} bytes of data do not fit shape {dims:?} of {dtype}")]
-    DataLength { dims: Vec<usize>, dtype: DType, found: usize },
+    #[error("{found} bytes of data do not fit shape {dims:?} of {dtype:?}")]
+    DataLength { dims: Vec<usize>, dtype: String, found: u64 },
     /// The shape does not fit a header of version 1.
     #[error("{found} dimensions do not fit a .npy header")]
     TooManyDimensions { found: usize },
@@ -64,6 +65,15 @@ impl Header {
         };
         let (dict, data) = rest.split_at_checked(length).ok_or(NpyError::Truncated)?;
         Ok((Parser { dict, at: 0 }.header()?, data))
+    }
+
+    /// Bytes of the data; `None` if they cannot be counted.
+    pub(super) fn data_len(&self) -> Option<u64> {
+        let size = self.descr.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let size = size.split(|c: char| !c.is_ascii_digit()).next()?; // `<M8[ns]`
+        let unit = if self.descr.contains('U') { 4 } else { 1 }; // UCS-4 characters
+        let extents = self.dims.iter().map(|&extent| extent as u64);
+        extents.chain([unit]).try_fold(size.parse().ok()?, u64::checked_mul)
     }
 }
 
@@ -96,15 +106,12 @@ impl<'a> Parser<'a> {
             }
         }
         self.end()?;
-        let dtype = match descr.ok_or(NpyError::MissingKey { key: "'descr'" })? {
-            b"<f4" => DType::F32,
-            b"<f2" => DType::F16,
-            other => return Err(NpyError::DType { found: String::from_utf8_lossy(other).into_owned() }),
-        };
-        if fortran_order.ok_or(NpyError::MissingKey { key: "'fortran_order'" })? {
-            return Err(NpyError::FortranOrder);
-        }
-        Ok(Header { dtype, dims: shape.ok_or(NpyError::MissingKey { key: "'shape'" })? })
+        let missing = |key| NpyError::MissingKey { key };
+        Ok(Header {
+            descr: String::from_utf8_lossy(descr.ok_or(missing("'descr'"))?).into_owned(),
+            fortran_order: fortran_order.ok_or(missing("'fortran_order'"))?,
+            dims: shape.ok_or(missing("'shape'"))?,
+        })
     }
 
     fn string(&mut self) -> Result<&'a [u8], NpyError> {

@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         (&DICT.replace("(2, 1)", "(2 1)"), "expected `,` or `)`"),
         (&DICT.replace("(2, 1)", "(99999999999999999999,)"), "expected an extent"),
         (&DICT.replace("(2, 1)", "(4294967296, 4294967296)"), "8 bytes of data do not fit shape"),
-        (&DICT.replace("(2, 1)", "(3, 1)"), "8 bytes of data do not fit shape [3, 1] of f32"),
+        (&DICT.replace("(2, 1)", "(3, 1)"), "8 bytes of data do not fit shape [3, 1] of \"<f4\""),
         (&format!("{DICT} x"), "expected nothing but spaces"),
         ("", "expected `{`"),
         ("{'descr", "expected the end of the string"),

@@ -1,0 +1,171 @@
+//! Configurations: what they resolve to, and what the run will be like.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use thinwire_train::config::{Config, ConfigError, LayerMap, StageUnits, Unit};
+use thinwire_train::model::Architecture;
+use thinwire_train::plan::{LinkTraffic, UnitCost, tied_gradient_bytes, traffic};
+use thinwire_train::run::Preview;
+
+use crate::error::CommandError;
+
+/// A run that is not started.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    kind: &'static str,
+    path: PathBuf,
+    /// Every value, defaults included.
+    config: Config,
+    /// The same as TOML.
+    #[serde(skip)]
+    toml: String,
+    tokenizer: String,
+    architecture: Architecture,
+    /// A tied matrix counts once.
+    parameters: u64,
+    /// Absent as long as the layer map is to be measured.
+    stages: Option<Vec<StageReport>>,
+    links: Vec<LinkTraffic>,
+    /// What every step sends besides, in either direction of each link.
+    tied_gradient_bytes: u64,
+    measured: Option<Measured>,
+}
+
+/// One stage's share of a model.
+#[derive(Debug, Serialize)]
+pub(super) struct StageReport {
+    pub(super) units: StageUnits,
+    /// With its copy of a tied matrix.
+    pub(super) parameters: u64,
+}
+
+/// The measured cost of each unit, and the split by it.
+#[derive(Debug, Serialize)]
+struct Measured {
+    units: Vec<UnitReport>,
+    /// For `pipeline.layers`.
+    layers: Vec<StageUnits>,
+}
+
+/// Seconds for one micro-batch.
+#[derive(Debug, Serialize)]
+struct UnitReport {
+    unit: String,
+    forward: f64,
+    backward: f64,
+    parameters: usize,
+}
+
+pub(super) fn report(path: &Path, overrides: &[String], measure: bool) -> Result<Report, CommandError> {
+    let preview = Preview::load(Config::load(path, overrides)?)?;
+    let (costs, proposed) = measure.then(|| preview.measure()).transpose()?.unzip();
+    let measured = costs.zip(proposed.as_ref()).map(|(costs, map)| Measured::new(&costs, map));
+    let Preview { config, architecture, map, tokenizer } = preview;
+    let map = map.or(proposed);
+    let stage = |units: &StageUnits| StageReport::new(&architecture, units);
+    Ok(Report {
+        kind: "config",
+        path: path.into(),
+        toml: toml(&config)?,
+        tokenizer: tokenizer.id().to_owned(),
+        parameters: count_parameters(&architecture),
+        stages: map.as_ref().map(|map| map.stages().iter().map(stage).collect()),
+        links: traffic(&config, map.as_ref())?,
+        tied_gradient_bytes: tied_gradient_bytes(&config, architecture.vocab),
+        measured,
+        architecture,
+        config,
+    })
+}
+
+/// Values in the parameters of the whole model; a tied matrix counts once.
+pub(super) fn count_parameters(architecture: &Architecture) -> u64 {
+    let blocks = architecture.parameters(Unit::Block(0)).saturating_mul(architecture.layers as u64);
+    let head = architecture.parameters(Unit::Head);
+    let matrix = (architecture.vocab as u64).saturating_mul(architecture.hidden as u64);
+    let head = if architecture.tied { head.saturating_sub(matrix) } else { head };
+    architecture.parameters(Unit::Embed).saturating_add(blocks).saturating_add(head)
+}
+
+fn toml(config: &Config) -> Result<String, ConfigError> {
+    Ok(config.to_toml()?.trim_end().to_owned())
+}
+
+impl StageReport {
+    pub(super) fn new(architecture: &Architecture, units: &StageUnits) -> Self {
+        let blocks = architecture.parameters(Unit::Block(0)).saturating_mul(units.blocks.len() as u64);
+        let ends = [(units.embed, Unit::Embed), (units.head, Unit::Head)];
+        let ends =
+            ends.into_iter().filter(|(owned, _)| *owned).map(|(_, unit)| architecture.parameters(unit));
+        Self { units: units.clone(), parameters: ends.fold(blocks, u64::saturating_add) }
+    }
+}
+
+impl Measured {
+    fn new(costs: &[UnitCost], map: &LayerMap) -> Self {
+        let unit = |cost: &UnitCost| UnitReport {
+            unit: cost.unit.to_string(),
+            forward: cost.forward,
+            backward: cost.backward,
+            parameters: cost.parameters,
+        };
+        Self { units: costs.iter().map(unit).collect(), layers: map.stages().to_vec() }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: configuration\n\n{}\n", self.path.display(), self.toml)?;
+        write!(f, "{} parameters, tokenizer {}", self.parameters, self.tokenizer)?;
+        match &self.stages {
+            Some(stages) => write_stages(f, stages)?,
+            None => f.write_str(
+                "\nThe layer map is measured when the run starts; with --measure it is measured now.",
+            )?,
+        }
+        if !self.links.is_empty() {
+            write_links(f, &self.links)?;
+        }
+        if self.tied_gradient_bytes > 0 {
+            let bytes = self.tied_gradient_bytes;
+            write!(f, "\nand {bytes} bytes in either direction for the gradient of the tied matrix")?;
+        }
+        self.measured.as_ref().map_or(Ok(()), |measured| measured.write(f))
+    }
+}
+
+fn write_stages(f: &mut fmt::Formatter<'_>, stages: &[StageReport]) -> fmt::Result {
+    write!(f, "\n\n{:<8}{:>16}  units", "stage", "parameters")?;
+    for (stage, StageReport { units, parameters }) in stages.iter().enumerate() {
+        write!(f, "\n{stage:<8}{parameters:>16}  {units}")?;
+    }
+    Ok(())
+}
+
+fn write_links(f: &mut fmt::Formatter<'_>, links: &[LinkTraffic]) -> fmt::Result {
+    f.write_str("\n\nBytes of a step, frame headers included:\n")?;
+    write!(f, "{:<8}{:<10}{:>14}{:>14}{:>14}", "link", "", "bytes", "as bf16", "as f32")?;
+    write!(f, "{:>14}{:>10}  codec", "bits/element", "seconds")?;
+    for link in links {
+        let name = format!("{}-{}", link.from, link.to);
+        let seconds = link.seconds.map_or("-".to_owned(), |seconds| format!("{seconds:.3}"));
+        write!(f, "\n{name:<8}{:<10}{:>14}", link.direction.name(), link.bytes)?;
+        write!(f, "{:>14}{:>14}", link.bf16_bytes, link.f32_bytes)?;
+        write!(f, "{:>14.3}{seconds:>10}  {}", link.bits_per_element, link.codec)?;
+    }
+    Ok(())
+}
+
+impl Measured {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\n\nMeasured on this machine, milliseconds for a micro-batch:\n")?;
+        write!(f, "{:<12}{:>12}{:>12}{:>16}", "unit", "forward", "backward", "parameters")?;
+        for UnitReport { unit, forward, backward, parameters } in &self.units {
+            write!(f, "\n{unit:<12}{:>12.3}{:>12.3}{parameters:>16}", forward * 1e3, backward * 1e3)?;
+        }
+        let layers: Vec<String> = self.layers.iter().map(|units| format!("\"{units}\"")).collect();
+        write!(f, "\n\nlayers = [{}]", layers.join(", "))
+    }
+}
