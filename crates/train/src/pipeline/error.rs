@@ -102,6 +102,17 @@ pub enum PipelineError {
         /// CRC-32 of the last stage's copy.
         head: u32,
     },
+    /// The first stage did not send its share of a tied matrix's gradient.
+    #[error("the first stage sent no share of the tied matrix's gradient")]
+    TiedMissing,
+    /// A share of a tied matrix's gradient that is not of the matrix's size.
+    #[error("a share of the tied matrix's gradient has {found} values, expected {expected}")]
+    TiedLength {
+        /// Values that came.
+        found: usize,
+        /// Values of the matrix.
+        expected: usize,
+    },
     /// A message could not be encoded.
     #[error("cannot encode {frame} for stage {peer}")]
     Encode {

@@ -7,6 +7,7 @@ use super::error::PipelineError;
 use super::frames::{Body, FrameKey};
 use super::inbox::Inbox;
 use super::neighbor::Neighbor;
+use super::tied::Share;
 
 /// The stage's place in the chain.
 #[derive(Debug, Default)]
@@ -90,17 +91,8 @@ pub(crate) struct StepUp {
     pub(crate) square_norms: Vec<f64>,
     /// Why the step is lost, if it is.
     pub(crate) lost: Option<String>,
-    /// The first stage's copy of a tied matrix.
-    pub(crate) tied: Option<Tied>,
-}
-
-/// One end's part in keeping a tied matrix equal.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Tied {
-    /// CRC-32 of the copy before the update.
-    pub(crate) checksum: u32,
-    /// This end's contribution to the gradient; `None` when the step is lost.
-    pub(crate) gradient: Option<Vec<f32>>,
+    /// The first stage's share in a tied matrix's gradient.
+    pub(crate) tied: Option<Share>,
 }
 
 /// What comes down at the end of a step.

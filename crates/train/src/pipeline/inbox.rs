@@ -134,22 +134,17 @@ impl Inbox {
 
     /// The better of `error` and what still arrives: the reason a peer gave for stopping explains a broken link.
     pub(crate) fn explain(&self, error: PipelineError) -> PipelineError {
-        let broken = match &error {
-            PipelineError::Link(LinkError::PeerAborted { .. }) => false,
-            PipelineError::Link(_) => true,
-            _ => false,
-        };
+        let broken = |error: &PipelineError| matches!(error, PipelineError::Link(link) if !is_told(link));
+        if !broken(&error) {
+            return error;
+        }
         let end = Instant::now() + GRACE;
-        while broken {
-            match self.arrivals.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Arrival::Failed(reason @ PipelineError::Link(LinkError::PeerAborted { .. }))) => {
-                    return reason;
-                }
-                Ok(Arrival::Failed(reason)) if !matches!(reason, PipelineError::Link(_)) => return reason,
+        while let Ok(arrival) = self.arrivals.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            match arrival {
+                Arrival::Failed(reason) if !broken(&reason) => return reason,
                 // A peer may have sent frames ahead of its reason.
-                Ok(Arrival::Frame { .. }) => drop(self.places.try_recv()),
-                Ok(_) => {}
-                Err(_) => break,
+                Arrival::Frame { .. } => drop(self.places.try_recv()),
+                Arrival::Failed(_) | Arrival::Lost(_) => {}
             }
         }
         error
@@ -175,6 +170,11 @@ impl Inbox {
     pub(crate) fn take_waited(&mut self) -> Duration {
         std::mem::take(&mut self.waited)
     }
+}
+
+/// Whether a peer said why it stopped.
+fn is_told(error: &LinkError) -> bool {
+    matches!(error, LinkError::PeerAborted { .. })
 }
 
 #[cfg(test)]

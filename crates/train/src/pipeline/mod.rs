@@ -11,6 +11,7 @@ mod neighbor;
 mod pass;
 mod schedule;
 mod step;
+mod tied;
 
 pub use compute::{Compute, Forwarded, HostTensor};
 pub use engine::{Attachment, Engine, EngineSettings, Evaluation};

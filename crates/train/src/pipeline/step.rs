@@ -2,17 +2,15 @@
 
 use std::time::Instant;
 
-use burn::tensor::Tensor;
-
 use super::engine::Engine;
 use super::error::PipelineError;
-use super::exchange::{StepDown, StepUp, Tied};
+use super::exchange::{StepDown, StepUp};
 use super::frames::{FrameKey, Topic};
 use super::inbox::Inbox;
 use super::pass::Pass;
+use super::tied::{Gradients, Tie};
 use crate::data::MicroBatch;
 use crate::metrics::{LinkReport, StageTimes};
-use crate::model::ParamSet;
 use crate::optim::{clip_factor, square_norm};
 
 /// Steps that may be skipped one after the other before the run stops.
@@ -38,8 +36,6 @@ pub struct StepReport {
     /// What the outgoing directions have carried so far.
     pub links: Vec<LinkReport>,
 }
-
-type Gradients = Vec<Option<Tensor<1>>>;
 
 impl Engine {
     /// Trains one step on `batches`, its micro-batches; `step` counts from 1.
@@ -96,50 +92,29 @@ impl Engine {
         norms: Vec<f64>,
         gradients: &mut Gradients,
     ) -> Result<StepDown, PipelineError> {
-        let params = self.compute.part().params();
-        let (embedding, head) = self.compute.part().tied();
-        let apart = self.settings.stages > 1;
-        let own = embedding
-            .filter(|_| apart)
-            .map(|at| Tied { checksum: checksum(params, at), gradient: gradients[at].as_ref().map(values) });
+        let tie = Tie::of(self.compute.part());
+        let share = tie.and_then(|tie| tie.share(gradients));
         let contribute = |inbox: &mut Inbox, below: Option<StepUp>| {
             let mut up = below.unwrap_or_default();
             up.square_norms.extend(norms);
             // What a stage knows of its own says more than what it has heard.
             let lost_here = inbox.take_lost().map(|error| error.to_string());
             up.lost = lost_here.or(pass.cause()).or(up.lost).or(pass.lost_elsewhere());
-            up.tied = up.tied.or(own);
+            up.tied = up.tied.or(share);
             up
         };
         let decide = |mut up: StepUp| {
-            let mut tied_gradient = None;
-            if let (Some(head), Some(ours)) = (head, head.and_then(|at| gradients[at].take())) {
-                let theirs = match &mut up.tied {
-                    Some(tied) => {
-                        check_tied(pass.step, tied.checksum, checksum(params, head))?;
-                        tied_gradient = Some(values(&ours));
-                        tied.gradient.take().map(|gradient| params.upload(gradient))
-                    }
-                    None => embedding.and_then(|at| gradients[at].take()),
-                };
-                let sum = theirs.map(|theirs| theirs + ours);
-                // The matrix is one parameter: its norm counts once, at the embedding's place.
-                let last = up.square_norms.len() - 1;
-                up.square_norms[last] = 0.0;
-                up.square_norms[0] = sum.as_ref().map_or(0.0, square_norm);
-                if let Some(at) = embedding {
-                    gradients[at].clone_from(&sum);
-                }
-                gradients[head] = sum;
-            }
+            let tied_gradient = match tie {
+                Some(tie) => tie.add(pass.step, &mut up, gradients)?,
+                None => None,
+            };
             let norm = up.square_norms.iter().sum::<f64>().sqrt();
             Ok(StepDown { loss: pass.loss(), norm, lost: up.lost, tied_gradient })
         };
         let key = FrameKey::control(Topic::Step, pass.step);
-        let down = self.neighbors.agree(&mut self.inbox, key, contribute, decide)?;
-        if let (true, Some(at), Some(theirs)) = (apart, embedding, &down.tied_gradient) {
-            let sum = gradients[at].take().map(|ours| ours + params.upload(theirs.clone()));
-            gradients[at] = sum;
+        let mut down = self.neighbors.agree(&mut self.inbox, key, contribute, decide)?;
+        if let (Some(tie), Some(from_head)) = (tie, down.tied_gradient.take()) {
+            tie.complete(from_head, gradients)?;
         }
         Ok(down)
     }
@@ -163,21 +138,4 @@ impl Engine {
         }
         Err(PipelineError::AllSkipped { count: self.skipped_in_a_row, reason: reason.to_owned() })
     }
-}
-
-fn check_tied(step: u64, embedding: u32, head: u32) -> Result<(), PipelineError> {
-    if embedding == head {
-        Ok(())
-    } else {
-        Err(PipelineError::TiedDiffer { step: step - 1, embedding, head })
-    }
-}
-
-fn checksum(params: &ParamSet, at: usize) -> u32 {
-    let value = params.iter().nth(at).expect("the position is the set's own").value.to_data();
-    crc32fast::hash(value.as_bytes())
-}
-
-fn values(tensor: &Tensor<1>) -> Vec<f32> {
-    tensor.clone().into_data().try_into_vec::<f32>().expect("gradients are f32")
 }
