@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::PipelineError;
 use super::exchange::StepUp;
-use crate::model::{ParamSet, Part};
+use crate::model::{ParamSet, Parameter, Part};
 use crate::optim::square_norm;
 
 /// The gradients of a stage's parameters, in order.
@@ -89,7 +89,7 @@ impl<'a> Tie<'a> {
 
     fn upload(self, gradient: Vec<f32>) -> Result<Tensor<1>, PipelineError> {
         let at = self.embedding.or(self.head);
-        let expected = at.and_then(|at| self.params.iter().nth(at)).map_or(0, |parameter| parameter.len());
+        let expected = at.and_then(|at| self.params.iter().nth(at)).map_or(0, Parameter::len);
         if gradient.len() != expected {
             return Err(PipelineError::TiedLength { found: gradient.len(), expected });
         }

@@ -179,7 +179,7 @@ mod tests {
                 assert_eq!(cost.boundary, if cost.unit == Unit::Head { 0 } else { 2 * 9 * 32 });
             }
             let parameters: usize =
-                Part::new(&arch, &whole, 0, &device).params().iter().map(|p| p.len()).sum();
+                Part::new(&arch, &whole, 0, &device).params().iter().map(Parameter::len).sum();
             assert_eq!(costs.iter().map(|cost| cost.parameters).sum::<usize>(), parameters);
         }
     }

@@ -168,7 +168,9 @@ mod tests {
         let last = (1..=units + 1 - stages).rev();
         last.flat_map(|last| {
             let mut fronts = splits(units - last, stages - 1);
-            fronts.iter_mut().for_each(|front| front.push(last));
+            for front in &mut fronts {
+                front.push(last);
+            }
             fronts
         })
         .collect()
