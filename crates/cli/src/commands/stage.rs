@@ -9,7 +9,9 @@ use thinwire_link::SecretKey;
 use thinwire_train::checkpoint;
 use thinwire_train::config::Config;
 use thinwire_train::metrics::Event;
-use thinwire_train::run::{Emit, Neighborhood, Next, Outcome, Previous, Resume, Setup, connect, train};
+use thinwire_train::run::{
+    Emit, Links, Neighborhood, Next, Outcome, Previous, Resume, Setup, connect, train,
+};
 
 use crate::chronicle::Chronicle;
 use crate::error::{CommandError, one_line};
@@ -18,9 +20,10 @@ use crate::run_folder::RunFolder;
 
 /// Run one stage, so that stages can be on different machines.
 ///
-/// Every stage needs the same configuration, with one [[stage]] entry each, and the texts; they compare hashes. Start
-/// them in any order within pipeline.connect_seconds.
+/// Every stage needs the same configuration, with one `[[stage]]` entry each, and the texts; they compare hashes. Start
+/// them in any order within `pipeline.connect_seconds`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "`--stage` is what it is called")]
 pub(crate) struct Stage {
     /// The configuration.
     #[arg(long, value_name = "FILE")]
@@ -98,7 +101,7 @@ impl Stage {
         }
         let links = match neighborhood {
             Some(neighborhood) => connect(&setup, self.stage, neighborhood, self.resume, emit)?,
-            None => Default::default(),
+            None => Links::default(),
         };
         let resume = if self.resume { Resume::Newest } else { Resume::Fresh };
         Ok(train(setup, self.stage, links, resume, emit)?)
@@ -114,7 +117,9 @@ impl Stage {
             return Ok(None);
         }
         let configured = &setup.config.stages;
-        let own = configured.get(stage).ok_or("the configuration has no [[stage]] entries, with an address and a key for each stage")?;
+        let own = configured
+            .get(stage)
+            .ok_or("the configuration has no [[stage]] entries, with an address and a key for each stage")?;
         let path = self.key.as_ref().ok_or("--key FILE is needed: this stage's secret key")?;
         let identity = SecretKey::load(path)?;
         let pinned = own.key;
@@ -126,20 +131,14 @@ impl Stage {
             )
             .into());
         }
-        let previous = match stage.checked_sub(1) {
-            Some(before) => Some(Previous {
-                listen: self.listen.clone().unwrap_or_else(|| own.address.clone()),
-                key: configured[before].key,
-            }),
-            None => None,
-        };
-        let next = match configured.get(stage + 1) {
-            Some(after) => Some(Next {
-                address: self.next.clone().unwrap_or_else(|| after.address.clone()),
-                key: after.key,
-            }),
-            None => None,
-        };
+        let previous = stage.checked_sub(1).map(|before| Previous {
+            listen: self.listen.clone().unwrap_or_else(|| own.address.clone()),
+            key: configured[before].key,
+        });
+        let next = configured.get(stage + 1).map(|after| Next {
+            address: self.next.clone().unwrap_or_else(|| after.address.clone()),
+            key: after.key,
+        });
         Ok(Some(Neighborhood { identity, previous, next }))
     }
 }

@@ -48,8 +48,8 @@ fn compare(config: &Config, report: &RunReport, codec: &CodecSpec) -> Result<Com
     let name = codec.to_string();
     let folder: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     other.run.dir = config.run.dir.join(format!("compare-{folder}"));
-    other.pipeline.forward = codec.clone();
-    other.pipeline.backward = codec.clone();
+    other.pipeline.forward = *codec;
+    other.pipeline.backward = *codec;
     for boundary in &mut other.pipeline.boundaries {
         boundary.forward = None;
         boundary.backward = None;

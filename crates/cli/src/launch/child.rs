@@ -77,8 +77,8 @@ impl Child {
         let stdin = child.stdin.take();
         let pipes = (child.stdout.take(), child.stderr.take());
         let process = Arc::new(Mutex::new(child));
-        let (watched, stage) = (process.clone(), order.stage);
-        let watcher = thread::spawn(move || watch(&watched, pipes, stage, &said));
+        let (shared, stage) = (process.clone(), order.stage);
+        let watcher = thread::spawn(move || watch(&shared, pipes, stage, &said));
         Ok(Self { process, _stdin: stdin, watcher: Some(watcher) })
     }
 }

@@ -84,7 +84,9 @@ mod tests {
 
     fn verdict(said: &[Said]) -> Option<String> {
         let mut verdict = Verdict::default();
-        said.iter().for_each(|said| verdict.note(said));
+        for said in said {
+            verdict.note(said);
+        }
         assert_eq!(verdict.failed(), verdict.error().is_some());
         verdict.error()
     }

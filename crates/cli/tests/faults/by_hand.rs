@@ -46,14 +46,10 @@ impl ByHand {
         command
     }
 
-    pub(crate) fn start(&self, command: &mut Command) -> Running {
-        Running::alone(command)
-    }
-
     /// Runs all stages, each with settings of its own, to their end.
     fn run(&self, set: &[&[&str]]) -> Vec<Output> {
         let running: Vec<_> =
-            set.iter().enumerate().map(|(stage, set)| self.start(&mut self.stage(stage, set))).collect();
+            set.iter().enumerate().map(|(stage, set)| Running::alone(&mut self.stage(stage, set))).collect();
         running.into_iter().map(Running::output).collect()
     }
 }
@@ -130,8 +126,8 @@ fn a_stage_that_resumes_does_not_meet_one_that_starts_anew() {
     for output in by_hand.run(&[&[], &[]]) {
         assert!(output.status.success());
     }
-    let first = by_hand.start(by_hand.stage(0, &[]).arg("--resume"));
-    let second = by_hand.start(by_hand.stage(1, &[]).arg("--overwrite"));
+    let first = Running::alone(by_hand.stage(0, &[]).arg("--resume"));
+    let second = Running::alone(by_hand.stage(1, &[]).arg("--overwrite"));
     for (stage, output) in [first.output(), second.output()].iter().enumerate() {
         let error = failed(output);
         assert!(error.contains(&format!("resume: stage {stage} (here) has {}", stage == 0)), "{error}");
@@ -176,8 +172,8 @@ fn another_key_than_the_pinned_one_is_refused_by_both() {
     let mut second = thinwire(["stage", "--stage", "1", "--config"]);
     second.arg(by_hand.recipe.path("forged.toml")).arg("--key").arg(stranger.recipe.path("1.pem"));
     second.args(split(2)).args(settings(&["run.dir=run-1", "pipeline.connect_seconds=3"]));
-    let first = by_hand.start(&mut by_hand.stage(0, &["pipeline.connect_seconds=3"]));
-    let second = by_hand.start(&mut second);
+    let first = Running::alone(&mut by_hand.stage(0, &["pipeline.connect_seconds=3"]));
+    let second = Running::alone(&mut second);
     let error = failed(&first.output());
     assert!(error.contains(" has the key ed25519:") && error.contains(" is pinned for it"), "{error}");
     let error = failed(&second.output());
@@ -217,7 +213,7 @@ fn a_stage_that_is_killed_ends_the_others() {
     let by_hand = ByHand::new(3);
     let slow = "pipeline.bandwidth=8mbit";
     let set: &[&str] = &["train.steps=100000", slow];
-    let running: Vec<_> = (0..3).map(|stage| by_hand.start(&mut by_hand.stage(stage, set))).collect();
+    let running: Vec<_> = (0..3).map(|stage| Running::alone(&mut by_hand.stage(stage, set))).collect();
     // The checkpoint of step 2 is there once step 3 is done.
     wait_for(|| by_hand.recipe.metrics_of("run-0").iter().any(|(_, step, _)| *step == 3).then_some(()));
     signal("KILL", running[1].id());
@@ -231,7 +227,7 @@ fn a_stage_that_is_killed_ends_the_others() {
     }
 
     let resumed: Vec<_> = (0..3)
-        .map(|stage| by_hand.start(by_hand.stage(stage, &["train.steps=60", slow]).arg("--resume")))
+        .map(|stage| Running::alone(by_hand.stage(stage, &["train.steps=60", slow]).arg("--resume")))
         .collect();
     for output in resumed.into_iter().map(Running::output) {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

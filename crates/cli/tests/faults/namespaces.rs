@@ -72,7 +72,7 @@ fn stages_on_two_machines_train_together() {
     };
     let by_hand = ByHand::at(&["10.77.0.1:7000".to_owned(), "10.77.0.2:7000".to_owned()]);
     let before = [machines.sent(0), machines.sent(1)];
-    let running = [0, 1].map(|stage| by_hand.start(&mut machines.on(stage, &by_hand.stage(stage, &[]))));
+    let running = [0, 1].map(|stage| Running::alone(&mut machines.on(stage, &by_hand.stage(stage, &[]))));
     let reports = running.map(|stage| {
         let output = Running::output(stage);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

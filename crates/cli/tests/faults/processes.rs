@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes: what is not done by then hangs.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_mins(1);
 
 /// A launcher or a stage. What is left of it, a launcher's stages included, ends with this value.
 pub(crate) struct Running {

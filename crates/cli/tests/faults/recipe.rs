@@ -38,8 +38,9 @@ pub(crate) type Line = (String, u64, String);
 impl Recipe {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let text: String =
-            (0..400).map(|i| format!("{} sheep and {} goats; ", i * 7 % 97, i * i % 89)).collect();
+        let text = (0..400).fold(String::new(), |text, i| {
+            text + &format!("{} sheep and {} goats; ", i * 7 % 97, i * i % 89)
+        });
         fs::write(folder.path().join("train.txt"), &text[..6000]).unwrap();
         fs::write(folder.path().join("heldout.txt"), &text[6000..7000]).unwrap();
         fs::write(folder.path().join("recipe.toml"), RECIPE).unwrap();

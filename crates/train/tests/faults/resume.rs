@@ -15,9 +15,10 @@ const STEPS: [&str; 3] = ["train.steps=8", "checkpoint.every=2", "checkpoint.kee
 const TAH: [&str; 2] = ["pipeline.forward=tah:g=32", "pipeline.backward=fixed:bits=6,group=32"];
 
 /// Runs until the first stage has done `step`, then no further.
-fn run_until(configs: Vec<Config>, step: u64) {
+fn run_until(configs: &[Config], step: u64) {
     let (_, outcomes) =
-        Plan { configs: configs.clone(), stop_at: Some(step), ..Plan::new(&configs[0], Resume::Fresh) }.run();
+        Plan { configs: configs.to_vec(), stop_at: Some(step), ..Plan::new(&configs[0], Resume::Fresh) }
+            .run();
     assert!(text(outcomes[0].as_ref().unwrap_err()).contains("stopped by the test"));
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 0);
 }
@@ -49,7 +50,7 @@ fn goes_on_as_if_nothing_had_happened(before: usize, after: usize, settings: &[&
 
     let dir = tempfile::tempdir().unwrap();
     let first = config(dir.path(), &stages(before, &settings));
-    run_until(vec![first; before], 7);
+    run_until(&vec![first; before], 7);
     let second = config(dir.path(), &stages(after, &settings));
     let (story, outcomes) = run(&second, Resume::Newest);
     assert_all_well(outcomes);
@@ -91,7 +92,7 @@ fn checkpoints(config: &Config, stage: usize) -> Vec<u64> {
 fn stages_agree_on_the_newest_checkpoint_that_all_have() {
     let dir = tempfile::tempdir().unwrap();
     let configs = apart(dir.path());
-    run_until(configs.clone(), 7);
+    run_until(&configs, 7);
     assert_eq!((checkpoints(&configs[0], 0), checkpoints(&configs[1], 1)), (vec![4, 6], vec![4, 6]));
 
     fs::remove_dir_all(step_folder(&configs[1].run.dir.join("checkpoints"), 6)).unwrap();
@@ -119,7 +120,7 @@ fn stages_agree_on_the_newest_checkpoint_that_all_have() {
 fn without_a_common_checkpoint_every_stage_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let configs = apart(dir.path());
-    run_until(configs.clone(), 7);
+    run_until(&configs, 7);
     fs::remove_dir_all(configs[0].run.dir.join("checkpoints")).unwrap();
     let (_, outcomes) = Plan { configs: configs.clone(), ..Plan::new(&configs[0], Resume::Newest) }.run();
     for outcome in outcomes {
@@ -135,7 +136,7 @@ fn without_a_common_checkpoint_every_stage_says_so() {
 fn a_damaged_checkpoint_is_named_and_one_without_a_manifest_is_passed_over() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path(), &stages(2, &STEPS));
-    run_until(vec![config.clone(); 2], 7);
+    run_until(&vec![config.clone(); 2], 7);
     let newest = step_folder(&config.run.dir.join("checkpoints"), 6);
 
     let weights = newest.join("layer-0001.safetensors");

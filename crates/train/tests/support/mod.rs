@@ -15,7 +15,8 @@ use thinwire_train::run::{Links, Outcome, Resume, RunError, Setup, train};
 
 /// A small model on a small text; `overrides` as after `--set`.
 pub(crate) fn config(dir: &Path, overrides: &[&str]) -> Config {
-    let text: String = (0..400).map(|i| format!("{} sheep and {} goats; ", i * 7 % 97, i * i % 89)).collect();
+    let text = (0..400)
+        .fold(String::new(), |text, i| text + &format!("{} sheep and {} goats; ", i * 7 % 97, i * i % 89));
     fs::write(dir.join("train.txt"), &text[..6000]).unwrap();
     fs::write(dir.join("heldout.txt"), &text[6000..7000]).unwrap();
     let recipe = r#"
