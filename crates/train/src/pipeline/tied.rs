@@ -80,7 +80,11 @@ impl<'a> Tie<'a> {
     }
 
     /// On the first stage: adds the head's share to the embedding's.
-    pub(super) fn complete(self, from_head: Vec<f32>, gradients: &mut Gradients) -> Result<(), PipelineError> {
+    pub(super) fn complete(
+        self,
+        from_head: Vec<f32>,
+        gradients: &mut Gradients,
+    ) -> Result<(), PipelineError> {
         let Some(at) = self.embedding.filter(|_| self.head.is_none()) else { return Ok(()) };
         let theirs = self.upload(from_head)?;
         gradients[at] = gradients[at].take().map(|ours| ours + theirs);
