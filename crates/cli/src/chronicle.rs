@@ -39,13 +39,11 @@ impl Chronicle {
             }
             self.recorder = Some(recorder);
         }
-        match &mut self.recorder {
-            Some(recorder) => recorder.record(&event),
-            None => {
-                self.held_back.push(event);
-                Ok(())
-            }
+        if let Some(recorder) = &mut self.recorder {
+            return recorder.record(&event);
         }
+        self.held_back.push(event);
+        Ok(())
     }
 
     /// The report, once a stage has finished.

@@ -46,7 +46,7 @@ pub(crate) struct Eval {
     /// Tokens in a sequence [default: the run's].
     #[arg(long, value_name = "N")]
     sequence: Option<NonZeroUsize>,
-    /// Sequences in a micro-batch [default: the run's eval.micro_batch].
+    /// Sequences in a micro-batch [default: the run's `eval.micro_batch`].
     #[arg(long, value_name = "N")]
     micro_batch: Option<NonZeroUsize>,
     /// The tokenizer of training, `byte` or a tokenizer.json [default: where the run had it].
