@@ -23,7 +23,7 @@ pub struct FrameKey {
     pub content: Content,
     /// The step, counted from 1.
     pub step: u64,
-    /// The micro-batch, or for control frames the [`Topic`].
+    /// The micro-batch, or for control frames their topic.
     pub index: u32,
 }
 
