@@ -1,13 +1,16 @@
+#![expect(clippy::inline_always, reason = "kernels are compiled inside each instruction set's entry")]
+
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::DType;
-use crate::kernel::scan;
+use crate::kernel::{LANES, scan};
+use crate::simd::Simd;
 
 /// A number format: conversions to and from the `f32` in which all arithmetic is done, and to and from bytes.
 ///
 /// Two slices of one call have the same number of values.
-pub(crate) trait Element: Copy + Default + 'static {
+pub(crate) trait Element: Copy + Default + Send + Sync + 'static {
     const DTYPE: DType;
 
     /// Exact conversion.
@@ -18,6 +21,12 @@ pub(crate) trait Element: Copy + Default + 'static {
 
     /// Rounds finite values half to even; what would become infinite becomes the largest finite value.
     fn narrow(values: &[f32], out: &mut [Self]);
+
+    /// Exact conversion.
+    fn load<S: Simd>(simd: S, values: &[Self; LANES]) -> S::Floats;
+
+    /// As [`Element::narrow`], for infinities too.
+    fn store<S: Simd>(simd: S, v: S::Floats, out: &mut [Self; LANES]);
 
     /// `max |x|`; NaN or infinite if any value is.
     fn max_abs(values: &[Self]) -> f32;
@@ -60,6 +69,16 @@ impl Element for f32 {
         out.copy_from_slice(values);
     }
 
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, values: &[Self; LANES]) -> S::Floats {
+        simd.load(values)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, v: S::Floats, out: &mut [Self; LANES]) {
+        simd.store(v, out);
+    }
+
     fn max_abs(values: &[Self]) -> f32 {
         scan::max_abs_f32(values)
     }
@@ -88,8 +107,18 @@ impl Element for f16 {
         }
     }
 
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, values: &[Self; LANES]) -> S::Floats {
+        simd.load_f16(values)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, v: S::Floats, out: &mut [Self; LANES]) {
+        simd.store_f16(saturate(simd, v, Element::to_f32(Self::MAX)), out);
+    }
+
     fn max_abs(values: &[Self]) -> f32 {
-        Self::from_bits(scan::max_abs_16(values.reinterpret_cast())).to_f32()
+        Element::to_f32(Self::from_bits(scan::max_abs_16(values.reinterpret_cast())))
     }
 
     little_endian_bytes!();
@@ -117,9 +146,25 @@ impl Element for bf16 {
         }
     }
 
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, values: &[Self; LANES]) -> S::Floats {
+        simd.load_bf16(values)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(simd: S, v: S::Floats, out: &mut [Self; LANES]) {
+        simd.store_bf16(saturate(simd, v, Element::to_f32(Self::MAX)), out);
+    }
+
     fn max_abs(values: &[Self]) -> f32 {
         Element::to_f32(Self::from_bits(scan::max_abs_16(values.reinterpret_cast())))
     }
 
     little_endian_bytes!();
+}
+
+/// What lies beyond the largest finite value of a format would round to it or to infinity.
+#[inline(always)]
+fn saturate<S: Simd>(simd: S, v: S::Floats, largest: f32) -> S::Floats {
+    simd.max(simd.min(v, simd.splat(largest)), simd.splat(-largest))
 }

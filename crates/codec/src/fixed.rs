@@ -7,7 +7,8 @@ use crate::kernel::{bits, group};
 use crate::message::Payload;
 use crate::scale::MessageScale;
 use crate::spec::Fields;
-use crate::{CodecError, CodecSpec, DecodeError, Shape, SpecError};
+use crate::threads;
+use crate::{CodecError, CodecSpec, DecodeError, Execution, Shape, SpecError};
 
 /// Symmetric fixed point: `fixed:bits=6,group=64`.
 ///
@@ -65,26 +66,12 @@ pub(crate) struct FixedLayout {
 
 /// The payload of fixed-point messages: all scales, then all codes.
 #[derive(Debug)]
-pub(crate) struct Fixed {
-    settings: FixedSettings,
-    values: Vec<f32>,
-    codes: Vec<u16>,
-}
+pub(crate) struct Fixed(pub(crate) FixedSettings);
 
 impl Fixed {
-    /// For checked settings.
-    pub(crate) fn new(settings: FixedSettings) -> Self {
-        Self { settings, values: vec![0.0; settings.group], codes: vec![0; settings.group] }
-    }
-
-    /// The largest code, `2^(bits - 1) - 1`; codes are sent with this added.
-    fn largest(&self) -> u16 {
-        (1 << (self.settings.bits - 1)) - 1
-    }
-
-    /// Bytes of a whole group's codes.
-    fn group_bytes(&self) -> usize {
-        self.settings.group / 8 * self.settings.bits as usize
+    /// Values of the part of a message that each thread gets: whole groups, so that its codes begin at a byte.
+    fn part(&self, execution: Execution, values: usize) -> usize {
+        values.div_ceil(threads::worth(execution.threads, values)).next_multiple_of(self.0.group)
     }
 }
 
@@ -92,14 +79,14 @@ impl Payload for Fixed {
     type Layout = FixedLayout;
 
     fn spec(&self) -> CodecSpec {
-        CodecSpec::Fixed(self.settings)
+        CodecSpec::Fixed(self.0)
     }
 
     fn layout(&self, shape: Shape) -> Result<FixedLayout, CodecError> {
         let too_large = CodecError::TooLarge { shape };
         let elements = shape.elements()?;
-        let scales = elements.div_ceil(self.settings.group) * size_of::<f16>();
-        let codes = elements.checked_mul(self.settings.bits as usize).ok_or(too_large.clone())?.div_ceil(8);
+        let scales = elements.div_ceil(self.0.group) * size_of::<f16>();
+        let codes = elements.checked_mul(self.0.bits as usize).ok_or(too_large.clone())?.div_ceil(8);
         let total = scales.checked_add(codes).ok_or(too_large)?;
         Ok(FixedLayout { scales, total })
     }
@@ -108,52 +95,49 @@ impl Payload for Fixed {
         layout.total
     }
 
-    fn encode<E: Element>(&mut self, layout: &FixedLayout, x: &[E], scale: MessageScale, out: &mut [u8]) {
-        let (bits, largest, group_bytes) = (self.settings.bits, self.largest(), self.group_bytes());
-        let (scales, codes) = out.split_at_mut(layout.scales);
-        let groups = x.chunks(self.settings.group);
-        let wire = scales.as_chunks_mut().0.iter_mut().zip(codes.chunks_mut(group_bytes));
-        for (x, (scale_bytes, code_bytes)) in groups.zip(wire) {
-            let (values, codes) = (&mut self.values[..x.len()], &mut self.codes[..x.len()]);
-            E::widen(x, values);
-            scale.apply(values);
-            let step = round_up(f32::max_abs(values) / f32::from(largest));
-            *scale_bytes = step.to_le_bytes();
-            group::quantize(values, step.into(), largest, codes);
-            bits::pack(bits, codes, code_bytes);
-        }
+    fn encode<E: Element>(
+        &mut self,
+        execution: Execution,
+        layout: &FixedLayout,
+        x: &[E],
+        scale: MessageScale,
+        out: &mut [u8],
+    ) {
+        let FixedSettings { bits, group } = self.0;
+        let part = self.part(execution, x.len());
+        let (steps, codes) = out.split_at_mut(layout.scales);
+        let steps = steps.as_chunks_mut().0.chunks_mut(part / group);
+        let wire = steps.zip(codes.chunks_mut(bits::packed_len(part, bits)));
+        threads::for_each(x.chunks(part).zip(wire), |(x, (steps, codes))| {
+            execution.isa.run(group::Encode { x, group, bits, scale: scale.scaling(), steps, codes });
+        });
     }
 
     fn decode<E: Element>(
         &mut self,
+        execution: Execution,
         layout: &FixedLayout,
         payload: &[u8],
         scale: MessageScale,
         out: &mut [E],
     ) -> Result<(), DecodeError> {
-        let (bits, largest, group_bytes) = (self.settings.bits, self.largest(), self.group_bytes());
-        let (scales, codes) = payload.split_at(layout.scales);
+        let FixedSettings { bits, group } = self.0;
+        let (steps, codes) = payload.split_at(layout.scales);
+        let steps = steps.as_chunks().0;
         bits::check_padding(out.len(), bits, codes, "code")?;
-        let wire = scales.as_chunks().0.iter().zip(codes.chunks(group_bytes));
-        for (tile, (out, (scale_bytes, code_bytes))) in
-            out.chunks_mut(self.settings.group).zip(wire).enumerate()
-        {
-            let (values, codes) = (&mut self.values[..out.len()], &mut self.codes[..out.len()]);
-            let step = f16::from_le_bytes(*scale_bytes);
-            if !step.is_finite() || step.is_sign_negative() {
-                return Err(DecodeError::Parameter { what: "scale", tile });
-            }
-            bits::unpack(bits, code_bytes, codes);
-            group::dequantize(codes, step.into(), largest, values);
-            scale.undo(values);
-            E::narrow(values, out);
+        if let Some(tile) = steps.iter().position(|step| !is_step(*step)) {
+            return Err(DecodeError::Parameter { what: "scale", tile });
         }
+        let part = self.part(execution, out.len());
+        let wire = steps.chunks(part / group).zip(codes.chunks(bits::packed_len(part, bits)));
+        threads::for_each(out.chunks_mut(part).zip(wire), |(out, (steps, codes))| {
+            execution.isa.run(group::Decode { steps, codes, group, bits, scale, out });
+        });
         Ok(())
     }
 }
 
-/// The smallest f16 not below `step`, so that no value of the group is clipped. `step` is in `0..=512`.
-fn round_up(step: f32) -> f16 {
-    let nearest = f16::from_f32(step);
-    if f32::from(nearest) < step { f16::from_bits(nearest.to_bits() + 1) } else { nearest }
+/// Finite, and without a sign.
+fn is_step(wire: [u8; 2]) -> bool {
+    u16::from_le_bytes(wire) < f16::INFINITY.to_bits()
 }

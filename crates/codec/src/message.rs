@@ -3,10 +3,11 @@ use std::mem;
 use half::{bf16, f16};
 
 use crate::element::Element;
+use crate::kernel::scan::MaxAbs;
 use crate::scale::MessageScale;
 use crate::{
-    Codec, CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, PackedSize, Shape, TensorView,
-    TensorViewMut, Values, ValuesMut,
+    Codec, CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, Execution, PackedSize, Shape,
+    TensorView, TensorViewMut, Values, ValuesMut,
 };
 
 /// The version byte of every message, the `version` of `docs/format.md`.
@@ -39,11 +40,19 @@ pub(crate) trait Payload: std::fmt::Debug + Send {
     }
 
     /// Writes the payload, all of `out`. The tensor is not empty and finite.
-    fn encode<E: Element>(&mut self, layout: &Self::Layout, x: &[E], scale: MessageScale, out: &mut [u8]);
+    fn encode<E: Element>(
+        &mut self,
+        execution: Execution,
+        layout: &Self::Layout,
+        x: &[E],
+        scale: MessageScale,
+        out: &mut [u8],
+    );
 
     /// Reads a payload of the right length. The tensor is not empty.
     fn decode<E: Element>(
         &mut self,
+        execution: Execution,
         layout: &Self::Layout,
         payload: &[u8],
         scale: MessageScale,
@@ -55,12 +64,13 @@ pub(crate) trait Payload: std::fmt::Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Message<P> {
     payload: P,
+    execution: Execution,
     measured: Measured,
 }
 
 impl<P: Payload> Message<P> {
-    pub(crate) fn new(payload: P) -> Self {
-        Self { payload, measured: Measured::default() }
+    pub(crate) fn new(payload: P, execution: Execution) -> Self {
+        Self { payload, execution, measured: Measured::default() }
     }
 
     /// The payload's layout and the bytes of the whole message.
@@ -80,7 +90,7 @@ impl<P: Payload> Message<P> {
         let (layout, needed) = self.layout(shape)?;
         let got = out.len();
         let out = out.get_mut(..needed).ok_or(EncodeError::BufferTooSmall { needed, got })?;
-        let max_abs = E::max_abs(x);
+        let max_abs = self.execution.isa.run(MaxAbs(x));
         if !max_abs.is_finite() {
             return Err(first_non_finite(x));
         }
@@ -90,7 +100,7 @@ impl<P: Payload> Message<P> {
         header[1] = self.payload.spec().id().into();
         header[2..].copy_from_slice(&scale.exponent().to_le_bytes());
         if !x.is_empty() {
-            self.payload.encode(&layout, x, scale, payload);
+            self.payload.encode(self.execution, &layout, x, scale, payload);
         }
         Ok(needed)
     }
@@ -107,7 +117,11 @@ impl<P: Payload> Message<P> {
         if magnitude >= E::DTYPE.overflow() {
             return Err(DecodeError::Range { magnitude, dtype: E::DTYPE });
         }
-        if out.is_empty() { Ok(()) } else { self.payload.decode(&layout, payload, scale, out) }
+        if out.is_empty() {
+            Ok(())
+        } else {
+            self.payload.decode(self.execution, &layout, payload, scale, out)
+        }
     }
 
     /// Checks header and length.

@@ -3,13 +3,16 @@ use std::fmt;
 use half::{bf16, f16};
 
 use crate::element::Element;
+use crate::kernel::convert::Convert;
+use crate::kernel::scan::MaxAbs;
 use crate::message::Payload;
 use crate::scale::MessageScale;
 use crate::spec::Fields;
-use crate::{CodecError, CodecSpec, DType, DecodeError, Shape, SpecError};
+use crate::threads;
+use crate::{CodecError, CodecSpec, DType, DecodeError, Execution, Isa, Shape, SpecError};
 
 /// Values converted at once, on the stack.
-const BLOCK: usize = 256;
+const BLOCK: usize = 1024;
 
 /// Uncompressed values: `raw:dtype=f32|f16|bf16`, or the format's name alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,59 +78,72 @@ impl Payload for Raw {
         }
     }
 
-    fn encode<E: Element>(&mut self, _: &usize, x: &[E], scale: MessageScale, out: &mut [u8]) {
+    fn encode<E: Element>(
+        &mut self,
+        execution: Execution,
+        _: &usize,
+        x: &[E],
+        scale: MessageScale,
+        out: &mut [u8],
+    ) {
         match self.0.dtype {
-            DType::F32 => encode_as::<E, f32>(x, scale, out),
-            DType::F16 => encode_as::<E, f16>(x, scale, out),
-            DType::BF16 => encode_as::<E, bf16>(x, scale, out),
+            DType::F32 => encode_as::<E, f32>(execution, x, scale, out),
+            DType::F16 => encode_as::<E, f16>(execution, x, scale, out),
+            DType::BF16 => encode_as::<E, bf16>(execution, x, scale, out),
         }
     }
 
     fn decode<E: Element>(
         &mut self,
+        execution: Execution,
         _: &usize,
         payload: &[u8],
         scale: MessageScale,
         out: &mut [E],
     ) -> Result<(), DecodeError> {
         match self.0.dtype {
-            DType::F32 => decode_as::<f32, E>(payload, scale, out),
-            DType::F16 => decode_as::<f16, E>(payload, scale, out),
-            DType::BF16 => decode_as::<bf16, E>(payload, scale, out),
+            DType::F32 => decode_as::<f32, E>(execution.isa, payload, scale, out),
+            DType::F16 => decode_as::<f16, E>(execution.isa, payload, scale, out),
+            DType::BF16 => decode_as::<bf16, E>(execution.isa, payload, scale, out),
         }
     }
 }
 
 /// Memory format `E` to wire format `W`.
-fn encode_as<E: Element, W: Element>(x: &[E], scale: MessageScale, out: &mut [u8]) {
-    let mut floats = [0.0; BLOCK];
-    let mut wire = [W::default(); BLOCK];
-    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK * W::DTYPE.size())) {
-        let (floats, wire) = (&mut floats[..x.len()], &mut wire[..x.len()]);
-        E::widen(x, floats);
-        scale.apply(floats);
-        W::narrow(floats, wire);
-        W::write(wire, out);
-    }
+fn encode_as<E: Element, W: Element>(execution: Execution, x: &[E], scale: MessageScale, out: &mut [u8]) {
+    let part = x.len().div_ceil(threads::worth(execution.threads, x.len())).max(1);
+    let parts = x.chunks(part).zip(out.chunks_mut(part * W::DTYPE.size()));
+    threads::for_each(parts, |(x, out)| {
+        if E::DTYPE == W::DTYPE {
+            return E::write(x, out);
+        }
+        let mut wire = [W::default(); BLOCK];
+        for (x, bytes) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK * W::DTYPE.size())) {
+            let wire = &mut wire[..x.len()];
+            execution.isa.run(Convert { x, scale: scale.scaling(), out: &mut *wire });
+            W::write(wire, bytes);
+        }
+    });
 }
 
 /// Wire format `W` to memory format `E`. Each block is checked before any of it is stored.
 fn decode_as<W: Element, E: Element>(
+    isa: Isa,
     payload: &[u8],
     scale: MessageScale,
     out: &mut [E],
 ) -> Result<(), DecodeError> {
-    let mut floats = [0.0; BLOCK];
     let mut wire = [W::default(); BLOCK];
-    for (block, (bytes, out)) in
-        payload.chunks(BLOCK * W::DTYPE.size()).zip(out.chunks_mut(BLOCK)).enumerate()
-    {
-        let (floats, wire) = (&mut floats[..out.len()], &mut wire[..out.len()]);
+    let blocks = payload.chunks(BLOCK * W::DTYPE.size()).zip(out.chunks_mut(BLOCK));
+    for (block, (bytes, out)) in blocks.enumerate() {
+        let wire = &mut wire[..out.len()];
         W::read(bytes, wire);
-        let max_abs = W::max_abs(wire);
-        W::widen(wire, floats);
+        let max_abs = isa.run(MaxAbs(&*wire));
         if !max_abs.is_finite() {
-            let bad = floats.iter().position(|value| !value.is_finite()).expect("the maximum was not finite");
+            let bad = wire
+                .iter()
+                .position(|value| !value.to_f32().is_finite())
+                .expect("the maximum was not finite");
             return Err(DecodeError::NonFinite { index: block * BLOCK + bad });
         }
         // The wire's own rounding may have led up to the limit, but not beyond.
@@ -135,8 +151,11 @@ fn decode_as<W: Element, E: Element>(
         if magnitude > E::DTYPE.overflow() {
             return Err(DecodeError::Range { magnitude, dtype: E::DTYPE });
         }
-        scale.undo(floats);
-        E::narrow(floats, out);
+        if E::DTYPE == W::DTYPE && scale == MessageScale::ONE {
+            E::read(bytes, out);
+        } else {
+            isa.run(Convert { x: &*wire, scale: scale.unscaling(), out });
+        }
     }
     Ok(())
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::inline_always, reason = "the one multiplication of every kernel")]
+
 use crate::DecodeError;
 
 /// The power of two that brings a tensor's largest magnitude into `[256, 512)`.
@@ -51,33 +53,54 @@ impl MessageScale {
 
     /// `value * 2^k`, exactly.
     pub(crate) fn unscaled(self, value: f32) -> f64 {
-        let [first, second] = factors(self.exponent);
+        let Factors([first, second]) = self.unscaling();
         f64::from(value) * f64::from(first) * f64::from(second)
     }
 
-    /// Multiplies by `2^-k`.
-    pub(crate) fn apply(self, values: &mut [f32]) {
-        multiply(values, factors(-self.exponent));
+    /// `2^-k`.
+    pub(crate) fn scaling(self) -> Factors {
+        Factors::power(-self.exponent)
+    }
+
+    /// `2^k`.
+    pub(crate) fn unscaling(self) -> Factors {
+        Factors::power(self.exponent)
+    }
+
+    /// `2^k`, if steps and zero points may be multiplied by it instead of the values that are made of them.
+    ///
+    /// Parameters are 0 or multiples of `2^-24` up to `2^16`, and so are the sums of the transform but for a factor of
+    /// `2^5` either way. With `k` in this range nothing on the way to a decoded value overflows or is subnormal, and then
+    /// a power of two changes no rounding.
+    pub(crate) fn folded(self) -> Option<f32> {
+        (-90..=100).contains(&self.exponent).then(|| self.unscaling().apply(1.0))
     }
 
     /// Multiplies by `2^k`; what would overflow becomes the largest finite value.
     pub(crate) fn undo(self, values: &mut [f32]) {
-        multiply(values, factors(self.exponent));
+        let factors = self.unscaling();
         for value in values {
-            *value = value.clamp(f32::MIN, f32::MAX);
+            *value = factors.apply(*value).clamp(f32::MIN, f32::MAX);
         }
     }
 }
 
-/// `2^e` as a product of two `f32`, since `e` reaches 157 either way: `2^floor(e/2)`, then the rest.
-fn factors(e: i16) -> [f32; 2] {
-    let first = e >> 1;
-    [first, e - first].map(|half| f32::from_bits(((half + 127) as u32) << 23))
-}
+/// A power of two `2^e` as a product of two `f32`, since `e` reaches 157 either way: `2^floor(e / 2)`, then the rest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Factors(pub(crate) [f32; 2]);
 
-fn multiply(values: &mut [f32], [first, second]: [f32; 2]) {
-    for value in values {
-        *value = *value * first * second;
+impl Factors {
+    pub(crate) const ONE: Self = Self([1.0; 2]);
+
+    fn power(e: i16) -> Self {
+        let first = e >> 1;
+        Self([first, e - first].map(|half| f32::from_bits(((half + 127) as u32) << 23)))
+    }
+
+    /// Multiplies by the first, then by the second.
+    #[inline(always)]
+    pub(crate) fn apply(self, value: f32) -> f32 {
+        value * self.0[0] * self.0[1]
     }
 }
 
@@ -106,7 +129,7 @@ mod tests {
             let m = 2_f64.powi(e) as f32;
             let mut values = [m, -m, 0.0];
             let scale = MessageScale::of(m);
-            scale.apply(&mut values);
+            values = values.map(|value| scale.scaling().apply(value));
             assert_eq!(values, [256.0, -256.0, 0.0], "2^{e}");
             scale.undo(&mut values);
             assert_eq!(values, [m, -m, 0.0], "2^{e}");

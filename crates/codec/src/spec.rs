@@ -5,7 +5,7 @@ use crate::fixed::{Fixed, FixedSettings};
 use crate::message::Message;
 use crate::raw::{Raw, RawSettings};
 use crate::tah::{Tah, TahSettings};
-use crate::{Codec, CodecId, DType, SpecError};
+use crate::{Codec, CodecId, DType, Execution, SpecError};
 
 mod fields;
 #[cfg(feature = "serde")]
@@ -51,16 +51,25 @@ impl CodecSpec {
         }
     }
 
-    /// The codec itself, with scratch of its own.
+    /// The codec itself, with scratch of its own, on one thread and the fastest instruction set.
     ///
     /// # Errors
-    /// [`SpecError::Value`] if a setting is out of its range. A spec that was parsed is in range.
+    /// [`SpecError::Value`] if a setting is out of its range; a spec that was parsed is in range.
+    /// As [`Execution::choose`].
     pub fn build(&self) -> Result<Box<dyn Codec>, SpecError> {
+        self.build_with(Execution::choose()?)
+    }
+
+    /// [`CodecSpec::build`] with a choice of instruction set and threads.
+    ///
+    /// # Errors
+    /// [`SpecError::Value`] if a setting is out of its range.
+    pub fn build_with(&self, execution: Execution) -> Result<Box<dyn Codec>, SpecError> {
         self.check()?;
         Ok(match *self {
-            Self::Raw(settings) => Box::new(Message::new(Raw(settings))),
-            Self::Fixed(settings) => Box::new(Message::new(Fixed::new(settings))),
-            Self::Tah(settings) => Box::new(Message::new(Tah::new(settings))),
+            Self::Raw(settings) => Box::new(Message::new(Raw(settings), execution)),
+            Self::Fixed(settings) => Box::new(Message::new(Fixed(settings), execution)),
+            Self::Tah(settings) => Box::new(Message::new(Tah::new(settings), execution)),
         })
     }
 

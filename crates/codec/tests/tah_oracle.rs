@@ -12,11 +12,13 @@ use thinwire_codec::{CodecSpec, Shape, TahSettings};
 /// Half a unit in the last place of an `f32` of magnitude 1, the error of one operation.
 const ROUNDING: f64 = f32::EPSILON as f64 / 2.0;
 
-/// What `f32` sums and the logarithm may add to an entropy of this many values: each lane rounds once a term, the
-/// tree four times, the terms a few times; `ln` is good to 3e-7.
+/// What `f32` sums and the logarithm may add to an entropy of this many values, in bits. Each lane rounds once a term,
+/// the tree four times, the terms a few times, all of it on up to `log2 S` times the sum; the logarithm is good to
+/// 2.3e-6 and enters twice.
 fn entropy_tolerance(values: usize) -> f64 {
     let len = values as f64;
-    (ROUNDING * (len / 16.0 + 16.0) + 3e-7) * (len.ln() + 1.0)
+    let log2_sum = 9.0 + len.log2();
+    ROUNDING * (len / 16.0 + 16.0) * log2_sum + 2.0 * (2.3e-6 + 1e-7 * log2_sum)
 }
 
 /// What the butterfly may add to a value of a tile: `log2 G` additions and a division, each on at most

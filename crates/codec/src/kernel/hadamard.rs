@@ -1,14 +1,18 @@
 //! The orthonormal Sylvester-Hadamard transform `H_G / sqrt(G)` as a butterfly: `G log2 G` additions.
 
 mod portable;
+mod simd;
 
-/// Transforms `tile`, whose length is a power of two from 8 to 1024, in place.
+pub(super) use portable::transform;
+pub(super) use simd::{transform as transform_simd, transform_whole};
+
+/// `sqrt(G)`.
 ///
-/// For strides `G / 2`, `G / 4`, … 1: every pair of values a stride apart, the first at an index whose stride bit is
-/// clear, becomes its sum and its difference. Then every value is divided by the `f32` square root of `G`. The
-/// transform is its own inverse, up to rounding.
-pub(crate) fn transform(tile: &mut [f32]) {
-    portable::transform(tile);
+/// The transform of a tile, whose length is a power of two from 8 to 1024: for strides `G / 2`, `G / 4`, … 1, every
+/// pair of values a stride apart, the first at an index whose stride bit is clear, becomes its sum and its difference.
+/// Then every value is divided by this. The transform is its own inverse, up to rounding.
+fn root(len: usize) -> f32 {
+    (len as f32).sqrt()
 }
 
 #[cfg(test)]

@@ -1,93 +1,135 @@
-use half::f16;
-
 use super::layout::{Layout, Sections};
-use super::{OUTLIER, Tah, allocate};
+use super::{Scratch, Tah};
 use crate::element::Element;
-use crate::kernel::{bits, entropy, hadamard, tile};
-use crate::scale::MessageScale;
-
-/// `rho` of equation 3. The tile was scaled by the message scale.
-const RHO: f32 = 1e-12;
+use crate::kernel::entropy::Entropies;
+use crate::kernel::{bits, tile};
+use crate::scale::{Factors, MessageScale};
+use crate::{Isa, TahSettings, threads};
 
 impl Tah {
-    /// Writes the block of one sample, `x: [tokens, channels]`.
+    /// Writes the block of one sample, `x: [tokens, channels]`, each thread `tokens` tokens.
     pub(super) fn encode_sample<E: Element>(
         &mut self,
+        isa: Isa,
         layout: &Layout,
+        tokens: usize,
         x: &[E],
         scale: MessageScale,
         out: Sections<&mut [u8]>,
     ) {
-        self.allocate(layout, x, scale, out.map);
-        let (zeros, scales) = (out.zeros.as_chunks_mut().0, out.scales.as_chunks_mut().0);
+        let encoder = Encoder { isa, layout, settings: self.settings, scale: scale.scaling() };
+        let per_part = tokens * layout.channels;
+
+        let entropies = self.entropies.chunks_mut(tokens * layout.allocations_per_token());
+        let parts = x.chunks(per_part).zip(entropies).zip(&mut self.scratch);
+        threads::for_each(parts, |((x, entropies), scratch)| encoder.entropies(x, entropies, scratch));
+        self.ranking.mark_high(&self.entropies, layout.high, out.map);
+        layout.widths(out.map, &mut self.widths);
+
+        let tiles = tokens * layout.tiles_per_token;
         let mut codes = out.codes;
-        for (token, x) in x.chunks_exact(layout.channels).enumerate() {
-            load(x, scale, &mut self.token);
-            for (i, values) in self.token.chunks_exact_mut(self.settings.tile).enumerate() {
-                let index = token * layout.tiles_per_token + i;
-                let width = layout.width(out.map, index);
-                let tile = quantize(values, self.settings.outlier_ratio, width, &mut self.codes);
-                zeros[index] = tile.zero.to_le_bytes();
-                scales[index] = (tile.scale.to_bits() | if tile.outlier { OUTLIER } else { 0 }).to_le_bytes();
-                self.pivots[index] = tile.pivot;
-                let packed;
-                (packed, codes) = codes.split_at_mut(bits::packed_len(self.codes.len(), width));
-                bits::pack(width, &self.codes, packed);
-            }
-        }
+        let zeros = out.zeros.as_chunks_mut().0.chunks_mut(tiles);
+        let scales = out.scales.as_chunks_mut().0.chunks_mut(tiles);
+        let sections = zeros.zip(scales).zip(self.pivots.chunks_mut(tiles)).zip(self.widths.chunks(tiles));
+        let parts = sections.map(|(((zeros, scales), pivots), widths)| {
+            let part =
+                codes.split_off_mut(..self.settings.codes_len(widths)).expect("the section holds all codes");
+            Part { zeros, scales, pivots, widths, codes: part }
+        });
+        threads::for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
+            encoder.tiles(x, part, scratch);
+        });
         codes.fill(0);
         bits::pack(self.settings.tile.ilog2(), &self.pivots, out.pivots);
     }
+}
 
-    /// Fills the width map of one sample.
-    fn allocate<E: Element>(&mut self, layout: &Layout, x: &[E], scale: MessageScale, map: &mut [u8]) {
-        self.ranks.clear();
-        for x in x.chunks_exact(layout.channels) {
-            load(x, scale, &mut self.token);
-            for values in self.token.chunks(layout.tiles_per_allocation * self.settings.tile) {
-                self.ranks.push(allocate::rank(entropy::entropy(values), self.ranks.len()));
+/// What all threads know.
+struct Encoder<'a> {
+    isa: Isa,
+    layout: &'a Layout,
+    settings: TahSettings,
+    scale: Factors,
+}
+
+/// What a thread writes, one entry a tile in each section.
+struct Part<'a> {
+    zeros: &'a mut [[u8; 2]],
+    scales: &'a mut [[u8; 2]],
+    pivots: &'a mut [u16],
+    widths: &'a [u8],
+    codes: &'a mut [u8],
+}
+
+impl Encoder<'_> {
+    /// The entropy of every allocation tile of some tokens.
+    fn entropies<E: Element>(&self, x: &[E], out: &mut [f32], scratch: &mut Scratch) {
+        let len = self.layout.tiles_per_allocation * self.settings.tile;
+        if self.layout.channels.is_multiple_of(len) {
+            return self.isa.run(Entropies { x, len, scale: self.scale, out });
+        }
+        let per_token = self.layout.allocations_per_token();
+        for (x, out) in x.chunks_exact(self.layout.channels).zip(out.chunks_exact_mut(per_token)) {
+            load(x, self.scale, &mut scratch.token);
+            let whole = scratch.token.len() / len;
+            let (x, last_x) = scratch.token.split_at(whole * len);
+            let (out, last_out) = out.split_at_mut(whole);
+            self.isa.run(Entropies { x, len, scale: Factors::ONE, out });
+            if !last_x.is_empty() {
+                let len = last_x.len();
+                self.isa.run(Entropies { x: last_x, len, scale: Factors::ONE, out: last_out });
             }
         }
-        allocate::mark_high(&mut self.ranks, layout.high, map);
+    }
+
+    /// Quantizes every tile of some tokens.
+    fn tiles<E: Element>(&self, x: &[E], part: Part<'_>, scratch: &mut Scratch) {
+        if self.layout.channels.is_multiple_of(self.settings.tile) {
+            return self.run(x, self.scale, part, &mut scratch.tiles);
+        }
+        let Part { mut zeros, mut scales, mut pivots, mut widths, mut codes } = part;
+        for x in x.chunks_exact(self.layout.channels) {
+            load(x, self.scale, &mut scratch.token);
+            let tiles = self.layout.tiles_per_token;
+            let token;
+            (token, widths) = widths.split_at(tiles);
+            let part = Part {
+                widths: token,
+                zeros: zeros.split_off_mut(..tiles).expect("one a tile"),
+                scales: scales.split_off_mut(..tiles).expect("one a tile"),
+                pivots: pivots.split_off_mut(..tiles).expect("one a tile"),
+                codes: codes
+                    .split_off_mut(..self.settings.codes_len(token))
+                    .expect("the codes of every tile"),
+            };
+            self.run(&scratch.token[..], Factors::ONE, part, &mut scratch.tiles);
+        }
+    }
+
+    fn run<E: Element>(&self, x: &[E], scale: Factors, part: Part<'_>, scratch: &mut [f32]) {
+        let Part { zeros, scales, pivots, widths, codes } = part;
+        let TahSettings { tile, outlier_ratio, .. } = self.settings;
+        self.isa.run(tile::Encode {
+            x,
+            tile,
+            scale,
+            outlier_ratio,
+            widths,
+            zeros,
+            scales,
+            pivots,
+            codes,
+            scratch,
+        });
     }
 }
 
 /// One token's channels as scaled `f32`, then zeros.
-fn load<E: Element>(x: &[E], scale: MessageScale, token: &mut [f32]) {
+fn load<E: Element>(x: &[E], scale: Factors, token: &mut [f32]) {
     let (values, padding) = token.split_at_mut(x.len());
     E::widen(x, values);
-    scale.apply(values);
-    padding.fill(0.0);
-}
-
-/// The parameters of one quantized tile.
-struct Quantized {
-    zero: f16,
-    /// Not negative.
-    scale: f16,
-    outlier: bool,
-    /// 0 if the tile is no outlier tile.
-    pivot: u16,
-}
-
-/// Transforms the tile if it has an outlier (equations 3 and 4) and fills `codes`, `width` bits each.
-fn quantize(values: &mut [f32], outlier_ratio: f32, width: u32, codes: &mut [u16]) -> Quantized {
-    let (first, second) = tile::top_two(values);
-    let outlier = first > outlier_ratio * (second + RHO);
-    let mut pivot = 0;
-    if outlier {
-        pivot =
-            values.iter().position(|value| value.abs() == first).expect("the maximum is one of the values");
-        values.swap(0, pivot);
-        hadamard::transform(values);
+    for value in values {
+        *value = scale.apply(*value);
     }
-    let (min, max) = tile::range(values);
-    let largest = (1 << width) - 1;
-    let zero = f16::from_f32(min + 0.0); // -0 + 0 is +0: which zero was found first does not matter
-    // Where `zero` was rounded up to the maximum or above, the tile is constant to half precision. A comparison, since
-    // the larger of two zeros may have either sign, and the scale's sign is the outlier flag.
-    let extent = if max > f32::from(zero) { max - f32::from(zero) } else { 0.0 };
-    let scale = f16::from_f32(extent / f32::from(largest));
-    tile::quantize(values, zero.into(), scale.into(), largest, codes);
-    Quantized { zero, scale, outlier, pivot: pivot as u16 }
+    padding.fill(0.0);
 }

@@ -89,12 +89,21 @@ impl Layout {
         })
     }
 
-    /// Bits of a code in a quantization tile of a sample, by the sample's width map.
-    pub(super) fn width(&self, map: &[u8], tile: usize) -> u32 {
-        let per_token = self.tiles_per_token.div_ceil(self.tiles_per_allocation);
-        let allocation =
-            tile / self.tiles_per_token * per_token + tile % self.tiles_per_token / self.tiles_per_allocation;
-        if allocate::is_high(map, allocation) { self.high_bits } else { self.low_bits }
+    /// Bits of a code in every quantization tile of a sample, by the sample's width map.
+    pub(super) fn widths(&self, map: &[u8], widths: &mut [u8]) {
+        let mut allocation = 0;
+        for token in widths.chunks_exact_mut(self.tiles_per_token) {
+            for tiles in token.chunks_mut(self.tiles_per_allocation) {
+                let bits = if allocate::is_high(map, allocation) { self.high_bits } else { self.low_bits };
+                tiles.fill(bits as u8);
+                allocation += 1;
+            }
+        }
+    }
+
+    /// Allocation tiles of a token.
+    pub(super) fn allocations_per_token(&self) -> usize {
+        self.tiles_per_token.div_ceil(self.tiles_per_allocation)
     }
 
     /// Values of a sample.

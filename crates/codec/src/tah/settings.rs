@@ -92,6 +92,11 @@ impl TahSettings {
         Ok(())
     }
 
+    /// Bytes of the codes of tiles with these widths.
+    pub(super) fn codes_len(&self, widths: &[u8]) -> usize {
+        self.tile / 8 * widths.iter().map(|&width| usize::from(width)).sum::<usize>()
+    }
+
     fn allocation_range(tile: usize) -> String {
         format!("c, or a multiple of g={tile} up to {}", Self::MAX_ALLOCATION)
     }

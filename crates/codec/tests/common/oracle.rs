@@ -74,13 +74,14 @@ fn tah_sample(settings: &TahSettings, channels: usize, x: &[f64]) -> Vec<Tile> {
     tiles
 }
 
+/// In bits.
 fn entropy(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().map(|x| x.abs()).sum();
-    -values
+    values
         .iter()
         .map(|x| {
             let p = x.abs() / (sum + SMALL);
-            p * (p + SMALL).ln()
+            p * ((sum + SMALL) / (x.abs() + SMALL)).log2()
         })
         .sum::<f64>()
 }

@@ -1,7 +1,7 @@
 /// Strides below this are done inside an array of fixed length, without loops.
 const BLOCK: usize = 8;
 
-pub(super) fn transform(tile: &mut [f32]) {
+pub(in crate::kernel) fn transform(tile: &mut [f32]) {
     let mut stride = tile.len() / 2;
     while stride >= BLOCK {
         for pair in tile.chunks_exact_mut(2 * stride) {
@@ -12,7 +12,7 @@ pub(super) fn transform(tile: &mut [f32]) {
         }
         stride /= 2;
     }
-    let root = (tile.len() as f32).sqrt();
+    let root = super::root(tile.len());
     for block in tile.as_chunks_mut::<BLOCK>().0 {
         *block = small_strides(*block).map(|value| value / root);
     }

@@ -1,6 +1,7 @@
 use crate::kernel::{LANES, fold_lanes};
 
-pub(super) fn max_abs_f32(values: &[f32]) -> f32 {
+/// [`MaxAbs`](super::MaxAbs) of `f32` values.
+pub(crate) fn max_abs_f32(values: &[f32]) -> f32 {
     // Signed: with the sign bit cleared both orders agree, and the signed maximum is the cheap one in SSE2.
     let magnitude = |value: f32| (value.to_bits() & 0x7fff_ffff).cast_signed();
     let mut max = [0; LANES];
@@ -14,7 +15,8 @@ pub(super) fn max_abs_f32(values: &[f32]) -> f32 {
     f32::from_bits(max.cast_unsigned())
 }
 
-pub(super) fn max_abs_16(values: &[u16]) -> u16 {
+/// [`MaxAbs`](super::MaxAbs) of the bit patterns of either 16-bit format.
+pub(crate) fn max_abs_16(values: &[u16]) -> u16 {
     const WIDE: usize = 2 * LANES;
     let magnitude = |bits: u16| (bits & 0x7fff).cast_signed();
     let mut max = [0; WIDE];

@@ -1,0 +1,109 @@
+//! Of [`BLOCK`] groups at a time the steps are computed side by side, one group a lane.
+
+#![expect(clippy::needless_pass_by_value, reason = "a run holds the only references to its outputs")]
+#![expect(clippy::inline_always, reason = "kernels are compiled inside each instruction set's entry")]
+
+use half::f16;
+
+use super::{Decode, Encode, largest};
+use crate::element::Element;
+use crate::kernel::{BLOCK, LANES, WHOLE, bits};
+use crate::simd::{Combine, Simd, fold_rows};
+
+/// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most.
+#[inline(always)]
+pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>) {
+    let limit = largest(run.bits);
+    let factors = [simd.splat(run.scale.0[0]), simd.splat(run.scale.0[1])];
+    let mut out = run.codes;
+    let mut rows = [[simd.splat(0.0)]; BLOCK];
+    for (x, wire) in run.x.chunks(BLOCK * run.group).zip(run.steps.chunks_mut(BLOCK)) {
+        let max = max_abs(simd, x, run.group, factors, &mut rows);
+        let (steps, reciprocals) = steps(simd, simd.div(max, simd.splat(limit.into())));
+        for (wire, step) in wire.iter_mut().zip(steps) {
+            *wire = step.to_le_bytes();
+        }
+        for (x, per_step) in x.chunks_exact(run.group).zip(reciprocals) {
+            let per_step = simd.splat(per_step);
+            for x in x.as_chunks::<WHOLE>().0 {
+                // No quotient is above `limit` by as much as half: the step is not below the exact one.
+                let mut quotients = [per_step; 4];
+                for (quotient, x) in quotients.iter_mut().zip(x.as_chunks().0) {
+                    let y = simd.mul(simd.mul(E::load(simd, x), factors[0]), factors[1]);
+                    *quotient = simd.mul(y, per_step);
+                }
+                simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
+                out = &mut out[bits::packed_len(WHOLE, run.bits)..];
+            }
+        }
+    }
+}
+
+/// The largest scaled magnitude of each group of a block. Where there are fewer groups, the last lanes are anything.
+#[inline(always)]
+fn max_abs<S: Simd, E: Element>(
+    simd: S,
+    x: &[E],
+    group: usize,
+    factors: [S::Floats; 2],
+    rows: &mut [[S::Floats; 1]; BLOCK],
+) -> S::Floats {
+    for (row, x) in rows.iter_mut().zip(x.chunks_exact(group)) {
+        let mut max = simd.splat(0.0);
+        for x in x.as_chunks().0 {
+            max = simd.max(max, simd.abs(E::load(simd, x)));
+        }
+        *row = [max];
+    }
+    let [max] = fold_rows::<Max, _, 1>(simd, rows);
+    // Scaling keeps the order, so that the maximum alone is scaled.
+    simd.mul(simd.mul(max, factors[0]), factors[1])
+}
+
+struct Max;
+
+impl Combine<1> for Max {
+    #[inline(always)]
+    fn combine<S: Simd>(simd: S, [a]: [S::Floats; 1], [b]: [S::Floats; 1]) -> [S::Floats; 1] {
+        [simd.max(a, b)]
+    }
+}
+
+/// The steps of a block's groups, rounded up, and their reciprocals.
+#[inline(always)]
+fn steps<S: Simd>(simd: S, exact: S::Floats) -> ([f16; LANES], [f32; LANES]) {
+    let mut steps = [f16::ZERO; LANES];
+    simd.store_f16(exact, &mut steps);
+    let below = simd.greater(exact, simd.load_f16(&steps));
+    for (i, step) in steps.iter_mut().enumerate() {
+        *step = f16::from_bits(step.to_bits() + (below >> i & 1));
+    }
+    let mut reciprocals = [0.0; LANES];
+    simd.store(simd.div(simd.splat(1.0), simd.load_f16(&steps)), &mut reciprocals);
+    (steps, reciprocals.map(|reciprocal| if reciprocal == f32::INFINITY { 0.0 } else { reciprocal }))
+}
+
+/// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most; `factor` is the message scale.
+#[inline(always)]
+pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
+    let limit = simd.splat(largest(run.bits).into());
+    let mut codes = run.codes;
+    for (out, steps) in run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK)) {
+        let mut half = [f16::ZERO; LANES];
+        for (half, step) in half.iter_mut().zip(steps) {
+            *half = f16::from_le_bytes(*step);
+        }
+        let mut steps = [0.0; LANES];
+        simd.store(simd.mul(simd.load_f16(&half), simd.splat(factor)), &mut steps);
+        for (out, step) in out.chunks_exact_mut(run.group).zip(steps) {
+            let step = simd.splat(step);
+            for out in out.as_chunks_mut::<WHOLE>().0 {
+                let values = simd.codes_to_floats(simd.unpack(run.bits, codes));
+                codes = &codes[bits::packed_len(WHOLE, run.bits)..];
+                for (code, out) in values.into_iter().zip(out.as_chunks_mut().0) {
+                    E::store(simd, simd.mul(simd.sub(code, limit), step), out);
+                }
+            }
+        }
+    }
+}

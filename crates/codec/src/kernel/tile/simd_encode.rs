@@ -1,0 +1,261 @@
+//! Three passes over [`BLOCK`] tiles that stay in the first-level cache: magnitudes and extrema, transforms, codes.
+//! Between them the parameters of all tiles of the block are computed side by side, one tile a lane.
+
+#![expect(clippy::inline_always, reason = "kernels are compiled inside each instruction set's entry")]
+
+use half::f16;
+
+use super::{Encode, OUTLIER, RHO};
+use crate::element::Element;
+use crate::kernel::{BLOCK, LANES, WHOLE, bits, hadamard};
+use crate::scale::Factors;
+use crate::simd::{Combine, Simd, fold_rows};
+
+/// Tiles of a multiple of [`WHOLE`] values.
+///
+/// The codes of a block are written after the next one has been scanned: its parameters are at the end of long chains of
+/// operations, and the scan is what there is to do meanwhile.
+#[inline(always)]
+pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>) {
+    let mut codes = run.codes;
+    let mut lanes = Scanned { largest: [[simd.splat(0.0); 2]; BLOCK], range: [[simd.splat(0.0); 2]; BLOCK] };
+    let (mut tiles, mut last_tiles) = run.scratch.split_at_mut(BLOCK * run.tile);
+    let mut last = Parameters::NONE;
+    let mut last_widths: &[u8] = &[];
+    let blocks =
+        run.x.chunks(BLOCK * run.tile).zip(run.widths.chunks(BLOCK)).zip(run.pivots.chunks_mut(BLOCK));
+    let wire = run.zeros.chunks_mut(BLOCK).zip(run.scales.chunks_mut(BLOCK));
+    for (((x, widths), pivots), (zeros, scales)) in blocks.zip(wire) {
+        scan(simd, x, run.tile, run.scale, tiles, &mut lanes);
+        let outliers = find_outliers(simd, &lanes, run.outlier_ratio, pivots.len());
+        codes = quantize_block(simd, last_tiles, run.tile, &last, last_widths, codes);
+        pivots.fill(0);
+        for i in bits_of(outliers.mask) {
+            let tile = &mut tiles[i * run.tile..][..run.tile];
+            let pivot = find(simd, tile, outliers.largest[i]);
+            pivots[i] = pivot as u16;
+            lanes.range[i] = transform(simd, tile, pivot);
+        }
+        (last, last_widths) = (parameters(simd, &lanes.range, widths), widths);
+        for (i, (zero, scale)) in zeros.iter_mut().zip(scales).enumerate() {
+            *zero = last.zero_bits[i].to_le_bytes();
+            let flag = if outliers.mask >> i & 1 == 1 { OUTLIER } else { 0 };
+            *scale = (last.scale_bits[i].to_bits() | flag).to_le_bytes();
+        }
+        (tiles, last_tiles) = (last_tiles, tiles);
+    }
+    quantize_block(simd, last_tiles, run.tile, &last, last_widths, codes);
+}
+
+/// What the first pass knows of each tile of a block, in lanes that are still to be folded. Where there are fewer tiles,
+/// the last rows are anything.
+struct Scanned<F> {
+    /// The two largest magnitudes.
+    largest: [[F; 2]; BLOCK],
+    /// Minimum and maximum.
+    range: [[F; 2]; BLOCK],
+}
+
+/// Scales the values into `tiles` on the way.
+#[inline(always)]
+fn scan<S: Simd, E: Element>(
+    simd: S,
+    x: &[E],
+    tile: usize,
+    scale: Factors,
+    tiles: &mut [f32],
+    scanned: &mut Scanned<S::Floats>,
+) {
+    let [first, second] = [simd.splat(scale.0[0]), simd.splat(scale.0[1])];
+    for (i, (x, out)) in x.chunks_exact(tile).zip(tiles.chunks_exact_mut(tile)).enumerate() {
+        let mut largest = [simd.splat(0.0); 2];
+        let mut range = [simd.splat(f32::MAX), simd.splat(f32::MIN)];
+        for (x, out) in x.as_chunks::<WHOLE>().0.iter().zip(out.as_chunks_mut::<WHOLE>().0) {
+            for (x, out) in x.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+                let y = simd.mul(simd.mul(E::load(simd, x), first), second);
+                simd.store(y, out);
+                largest = insert(simd, largest, simd.abs(y));
+                range = [simd.min(range[0], y), simd.max(range[1], y)];
+            }
+        }
+        (scanned.largest[i], scanned.range[i]) = (largest, range);
+    }
+}
+
+#[inline(always)]
+fn insert<S: Simd>(simd: S, [first, second]: [S::Floats; 2], magnitude: S::Floats) -> [S::Floats; 2] {
+    [simd.max(first, magnitude), simd.max(second, simd.min(first, magnitude))]
+}
+
+struct Largest;
+
+impl Combine<2> for Largest {
+    #[inline(always)]
+    fn combine<S: Simd>(simd: S, a: [S::Floats; 2], b: [S::Floats; 2]) -> [S::Floats; 2] {
+        insert(simd, insert(simd, a, b[0]), b[1])
+    }
+}
+
+struct Range;
+
+impl Combine<2> for Range {
+    #[inline(always)]
+    fn combine<S: Simd>(simd: S, a: [S::Floats; 2], b: [S::Floats; 2]) -> [S::Floats; 2] {
+        [simd.min(a[0], b[0]), simd.max(a[1], b[1])]
+    }
+}
+
+struct Outliers {
+    /// Bit `i` stands for tile `i`.
+    mask: u16,
+    /// The largest magnitude of each tile.
+    largest: [f32; LANES],
+}
+
+#[inline(always)]
+fn find_outliers<S: Simd>(simd: S, scanned: &Scanned<S::Floats>, ratio: f32, tiles: usize) -> Outliers {
+    let [first, second] = fold_rows::<Largest, _, 2>(simd, &scanned.largest);
+    let bound = simd.mul(simd.splat(ratio), simd.add(second, simd.splat(RHO)));
+    let mut largest = [0.0; LANES];
+    simd.store(first, &mut largest);
+    let present = ((1_u32 << tiles) - 1) as u16;
+    Outliers { mask: simd.greater(first, bound) & present, largest }
+}
+
+/// The first place of a magnitude that is there.
+#[inline(always)]
+fn find<S: Simd>(simd: S, tile: &[f32], magnitude: f32) -> usize {
+    let magnitude = simd.splat(magnitude);
+    for (i, chunk) in tile.as_chunks::<WHOLE>().0.iter().enumerate() {
+        let mut places = 0_u64;
+        for (j, chunk) in chunk.as_chunks().0.iter().enumerate() {
+            let equal = simd.equal(simd.abs(simd.load(chunk)), magnitude);
+            places |= u64::from(equal) << (j * LANES);
+        }
+        if places != 0 {
+            return i * WHOLE + places.trailing_zeros() as usize;
+        }
+    }
+    unreachable!("the maximum is one of the values")
+}
+
+/// Swaps the pivot with the first value, transforms, and returns the lanes of minimum and maximum.
+#[inline(always)]
+fn transform<S: Simd>(simd: S, tile: &mut [f32], pivot: usize) -> [S::Floats; 2] {
+    if tile.len() > WHOLE {
+        tile.swap(0, pivot);
+        hadamard::transform_simd(simd, tile);
+        return range(simd, tile);
+    }
+    let (first, largest) = (tile[0], tile[pivot]);
+    let vectors = tile.as_chunks_mut().0;
+    let mut values = [simd.splat(0.0); 4];
+    for (i, (values, vector)) in values.iter_mut().zip(&*vectors).enumerate() {
+        *values = simd.replace(simd.load(vector), (1_u64 << pivot >> (i * LANES)) as u16, first);
+    }
+    values[0] = simd.replace(values[0], 1, largest);
+    let values = hadamard::transform_whole(simd, values);
+    let mut range = [values[0]; 2];
+    for (y, vector) in values.into_iter().zip(vectors) {
+        simd.store(y, vector);
+        range = [simd.min(range[0], y), simd.max(range[1], y)];
+    }
+    range
+}
+
+#[inline(always)]
+fn range<S: Simd>(simd: S, tile: &[f32]) -> [S::Floats; 2] {
+    let mut range = [simd.splat(f32::MAX), simd.splat(f32::MIN)];
+    for y in tile.as_chunks().0 {
+        let y = simd.load(y);
+        range = [simd.min(range[0], y), simd.max(range[1], y)];
+    }
+    range
+}
+
+/// The parameters of a block's tiles.
+struct Parameters {
+    zero_bits: [f16; LANES],
+    scale_bits: [f16; LANES],
+    zero: [f32; LANES],
+    per_step: [f32; LANES],
+}
+
+impl Parameters {
+    const NONE: Self = Self {
+        zero_bits: [f16::ZERO; LANES],
+        scale_bits: [f16::ZERO; LANES],
+        zero: [0.0; LANES],
+        per_step: [0.0; LANES],
+    };
+}
+
+#[inline(always)]
+fn parameters<S: Simd>(simd: S, ranges: &[[S::Floats; 2]; BLOCK], widths: &[u8]) -> Parameters {
+    let [low, high] = fold_rows::<Range, _, 2>(simd, ranges);
+    let mut largest = [1.0; LANES];
+    for (largest, width) in largest.iter_mut().zip(widths) {
+        *largest = ((1_u32 << width) - 1) as f32;
+    }
+    let mut of = Parameters::NONE;
+    simd.store_f16(simd.add(low, simd.splat(0.0)), &mut of.zero_bits);
+    let zero = simd.load_f16(&of.zero_bits);
+    simd.store(zero, &mut of.zero);
+    let extent = simd.max(simd.sub(high, zero), simd.splat(0.0));
+    simd.store_f16(simd.div(extent, simd.load(&largest)), &mut of.scale_bits);
+    simd.store(simd.div(simd.splat(1.0), simd.load_f16(&of.scale_bits)), &mut of.per_step);
+    for per_step in &mut of.per_step {
+        *per_step = if *per_step == f32::INFINITY { 0.0 } else { *per_step };
+    }
+    of
+}
+
+/// Appends the codes of as many tiles as there are widths and returns what of `out` is behind them.
+#[inline(always)]
+fn quantize_block<'a, S: Simd>(
+    simd: S,
+    tiles: &[f32],
+    tile: usize,
+    parameters: &Parameters,
+    widths: &[u8],
+    mut out: &'a mut [u8],
+) -> &'a mut [u8] {
+    for (i, (tile, width)) in tiles.chunks_exact(tile).zip(widths).enumerate() {
+        out = quantize(simd, tile, parameters.zero[i], parameters.per_step[i], u32::from(*width), out);
+    }
+    out
+}
+
+/// Appends the codes of one tile and returns what of `out` is behind them.
+///
+/// Codes are clamped after they are rounded, which is the same as the other way round. Before, their magnitude is
+/// below `2^30`: a value is below `2^15`, a step at least `2^-24` and at least half of the exact one, or 0.
+#[inline(always)]
+fn quantize<'a, S: Simd>(
+    simd: S,
+    tile: &[f32],
+    zero: f32,
+    per_step: f32,
+    width: u32,
+    mut out: &'a mut [u8],
+) -> &'a mut [u8] {
+    let (zero, per_step) = (simd.splat(zero), simd.splat(per_step));
+    for chunk in tile.as_chunks::<WHOLE>().0 {
+        let mut steps = [zero; 4];
+        for (steps, y) in steps.iter_mut().zip(chunk.as_chunks().0) {
+            *steps = simd.mul(simd.sub(simd.load(y), zero), per_step);
+        }
+        simd.pack(width, simd.clamp_codes(width, simd.round_to_codes(steps, 0)), out);
+        out = &mut out[bits::packed_len(WHOLE, width)..];
+    }
+    out
+}
+
+/// The places of the set bits, lowest first.
+fn bits_of(mut mask: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (mask != 0).then(|| mask.trailing_zeros() as usize);
+        mask &= mask.wrapping_sub(1);
+        lowest
+    })
+}

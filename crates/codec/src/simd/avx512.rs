@@ -1,0 +1,290 @@
+//! AVX-512 with byte shuffles (VBMI): Intel from Ice Lake, AMD from Zen 4.
+
+#![expect(unsafe_code, reason = "vector instructions")]
+#![allow(
+    clippy::wildcard_imports,
+    reason = "the intrinsics of one instruction set; not linted in test builds"
+)]
+#![expect(clippy::unused_self, reason = "`self` is the proof that the instructions are there")]
+#![expect(
+    clippy::inline_always,
+    reason = "an operation that is not inlined is compiled without its instructions"
+)]
+
+use std::arch::x86_64::*;
+
+use half::{bf16, f16};
+
+use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded};
+use super::{PACK_ROOM, Simd};
+use crate::kernel::{Kernel, LANES};
+
+/// Proof that the processor has AVX-512 F, BW, DQ, VL and VBMI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    pub(crate) fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi"))
+        .then_some(Self(()))
+    }
+}
+
+/// Instructions on registers.
+macro_rules! avx512 {
+    ($call:expr) => {
+        // SAFETY: `self` is an `Avx512`, which `detect` alone makes where every feature is there; nothing else is
+        // asked of the caller of an intrinsic on registers.
+        unsafe { $call }
+    };
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn run<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
+    kernel.simd(simd)
+}
+
+impl Simd for Avx512 {
+    type Floats = __m512;
+    type Codes = __m512i;
+
+    #[inline(always)]
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Output {
+        avx512!(run(self, kernel))
+    }
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> __m512 {
+        avx512!(_mm512_set1_ps(value))
+    }
+
+    #[inline(always)]
+    fn load(self, values: &[f32; LANES]) -> __m512 {
+        // SAFETY: feature as above; 64 bytes are read, the array's size.
+        unsafe { _mm512_loadu_ps(values.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, v: __m512, out: &mut [f32; LANES]) {
+        // SAFETY: feature as above; 64 bytes are written, the array's size.
+        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn load_f16(self, values: &[f16; LANES]) -> __m512 {
+        // SAFETY: feature as above; 32 bytes are read, the array's size.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(values.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn store_f16(self, v: __m512, out: &mut [f16; LANES]) {
+        // SAFETY: feature as above; 32 bytes are written, the array's size.
+        unsafe {
+            let bits = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
+            _mm256_storeu_si256(out.as_mut_ptr().cast(), bits);
+        }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, values: &[bf16; LANES]) -> __m512 {
+        // SAFETY: feature as above; 32 bytes are read, the array's size.
+        unsafe {
+            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(values.as_ptr().cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits))
+        }
+    }
+
+    #[inline(always)]
+    fn store_bf16(self, v: __m512, out: &mut [bf16; LANES]) {
+        // SAFETY: feature as above; 32 bytes are written, the array's size.
+        unsafe {
+            let bits = _mm512_castps_si512(v);
+            let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+            let rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+            let upper = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded));
+            _mm256_storeu_si256(out.as_mut_ptr().cast(), upper);
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        avx512!(_mm512_add_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        avx512!(_mm512_sub_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        avx512!(_mm512_mul_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        avx512!(_mm512_div_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn min(self, a: __m512, b: __m512) -> __m512 {
+        avx512!(_mm512_min_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn max(self, a: __m512, b: __m512) -> __m512 {
+        avx512!(_mm512_max_ps(a, b))
+    }
+
+    #[inline(always)]
+    fn abs(self, v: __m512) -> __m512 {
+        avx512!(_mm512_abs_ps(v))
+    }
+
+    #[inline(always)]
+    fn max_magnitude(self, max: __m512, v: __m512) -> __m512 {
+        avx512!({
+            let (max, v) = (_mm512_castps_si512(max), _mm512_castps_si512(_mm512_abs_ps(v)));
+            _mm512_castsi512_ps(_mm512_max_epi32(max, v))
+        })
+    }
+
+    #[inline(always)]
+    fn equal(self, a: __m512, b: __m512) -> u16 {
+        avx512!(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b))
+    }
+
+    #[inline(always)]
+    fn greater(self, a: __m512, b: __m512) -> u16 {
+        avx512!(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b))
+    }
+
+    #[inline(always)]
+    fn replace(self, v: __m512, lanes: u16, value: f32) -> __m512 {
+        avx512!(_mm512_mask_blend_ps(lanes, v, _mm512_set1_ps(value)))
+    }
+
+    #[inline(always)]
+    fn exponent(self, v: __m512) -> __m512 {
+        avx512!(_mm512_getexp_ps(v))
+    }
+
+    #[inline(always)]
+    fn mantissa(self, v: __m512) -> __m512 {
+        avx512!(_mm512_getmant_ps::<_MM_MANT_NORM_1_2, _MM_MANT_SIGN_ZERO>(v))
+    }
+
+    #[inline(always)]
+    fn halves<const W: usize>(self, a: __m512, b: __m512) -> (__m512, __m512) {
+        avx512!(match W {
+            8 => (_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b)),
+            4 => (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b)),
+            2 => (_mm512_shuffle_ps::<0x44>(a, b), _mm512_shuffle_ps::<0xee>(a, b)),
+            _ => (_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xdd>(a, b)),
+        })
+    }
+
+    #[inline(always)]
+    fn butterfly(self, v: __m512) -> __m512 {
+        /// The sum in lanes whose partner is behind them, the difference in the others, which are marked.
+        macro_rules! stride {
+            ($v:expr, $marked:literal, $swap:expr) => {{
+                let (v, swapped) = ($v, $swap);
+                let sign = _mm512_maskz_set1_epi32($marked, i32::MIN);
+                let signed = _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(v), sign));
+                _mm512_add_ps(swapped, signed)
+            }};
+        }
+        avx512!({
+            let v = stride!(v, 0xff00, _mm512_shuffle_f32x4::<0x4e>(v, v));
+            let v = stride!(v, 0xf0f0, _mm512_shuffle_f32x4::<0xb1>(v, v));
+            let v = stride!(v, 0xcccc, _mm512_permute_ps::<0x4e>(v));
+            stride!(v, 0xaaaa, _mm512_permute_ps::<0xb1>(v))
+        })
+    }
+
+    #[inline(always)]
+    fn round_to_codes(self, v: [__m512; 4], offset: i32) -> __m512i {
+        avx512!({
+            let mut integers = [_mm512_set1_epi32(offset); 4];
+            for (integers, v) in integers.iter_mut().zip(v) {
+                *integers = _mm512_add_epi32(*integers, _mm512_cvtps_epi32(v));
+            }
+            let [a, b, c, d] = integers;
+            let bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            // Packing went through each 128-bit lane on its own: four codes of `a`, of `b`, of `c`, of `d`.
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_permutexvar_epi32(order, bytes)
+        })
+    }
+
+    #[inline(always)]
+    fn clamp_codes(self, width: u32, codes: __m512i) -> __m512i {
+        avx512!(_mm512_min_epu8(codes, _mm512_set1_epi64(JOIN[width as usize].largest)))
+    }
+
+    #[inline(always)]
+    fn codes_to_floats(self, codes: __m512i) -> [__m512; 4] {
+        avx512!([
+            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32::<0>(codes))),
+            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32::<1>(codes))),
+            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32::<2>(codes))),
+            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32::<3>(codes))),
+        ])
+    }
+
+    #[inline(always)]
+    fn pack(self, width: u32, codes: __m512i, out: &mut [u8]) {
+        let len = 8 * width as usize;
+        let stream = avx512!({
+            // Codes join to pairs, pairs to fours, fours to eights.
+            let join = &JOIN[width as usize];
+            let pairs = _mm512_maddubs_epi16(_mm512_set1_epi64(join.pairs), codes);
+            let fours = _mm512_madd_epi16(pairs, _mm512_set1_epi64(join.fours));
+            let low = _mm512_and_si512(fours, _mm512_set1_epi64(0xffff_ffff));
+            let high = _mm512_sllv_epi64(_mm512_srli_epi64::<32>(fours), _mm512_set1_epi64(join.shift));
+            let eights = if width == 8 { codes } else { _mm512_or_si512(low, high) };
+            _mm512_permutexvar_epi8(self.table(&LANES_TO_STREAM[width as usize]), eights)
+        });
+        if let Some(room) = out.first_chunk_mut::<PACK_ROOM>() {
+            self.store_bytes(stream, room);
+        } else {
+            let mut bytes = [0; PACK_ROOM];
+            self.store_bytes(stream, &mut bytes);
+            out[..len].copy_from_slice(&bytes[..len]);
+        }
+    }
+
+    #[inline(always)]
+    fn unpack(self, width: u32, bytes: &[u8]) -> __m512i {
+        let stream = match bytes.first_chunk::<PACK_ROOM>() {
+            Some(room) => self.table(room),
+            None => self.table(&padded(&bytes[..8 * width as usize])),
+        };
+        avx512!({
+            let eights = _mm512_permutexvar_epi8(self.table(&STREAM_TO_LANES[width as usize]), stream);
+            // Byte `i` of a lane becomes the 8 bits from bit `i * width` on.
+            let starts = i64::from(width) * 0x0706_0504_0302_0100;
+            let codes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(starts), eights);
+            _mm512_and_si512(codes, _mm512_set1_epi64(JOIN[width as usize].largest))
+        })
+    }
+}
+
+impl Avx512 {
+    #[inline(always)]
+    fn table(self, bytes: &[u8; PACK_ROOM]) -> __m512i {
+        // SAFETY: `self` proves the feature; 64 bytes are read, the array's size.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, v: __m512i, out: &mut [u8; PACK_ROOM]) {
+        // SAFETY: `self` proves the feature; 64 bytes are written, the array's size.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), v) }
+    }
+}
