@@ -24,10 +24,23 @@ pub struct Manifest {
     pub format: u32,
     /// Steps the run had made.
     pub step: u64,
+    /// How far the run had come.
+    pub results: Results,
     /// The run that wrote it.
     pub run: RunFacts,
     /// The files in model order, for each unit the weights first.
     pub files: Vec<FileEntry>,
+}
+
+/// What a run had reached, so that one that is resumed at its end can still tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// Mean loss of the last step, in nats a token; nothing if it was not finite.
+    pub loss: Option<f64>,
+    /// Mean loss of the last evaluation.
+    pub heldout_loss: Option<f64>,
+    /// Tokens of that evaluation.
+    pub heldout_tokens: u64,
 }
 
 /// What a run must have in common with one that it continues.
@@ -66,8 +79,13 @@ impl Manifest {
     ///
     /// # Errors
     /// The files are not those of all units of the model, in order.
-    pub fn new(step: u64, run: RunFacts, files: Vec<FileEntry>) -> Result<Self, CheckpointError> {
-        let manifest = Self { format: FORMAT, step, run, files };
+    pub fn new(
+        step: u64,
+        results: Results,
+        run: RunFacts,
+        files: Vec<FileEntry>,
+    ) -> Result<Self, CheckpointError> {
+        let manifest = Self { format: FORMAT, step, results, run, files };
         manifest.check_files(Path::new("new manifest"))?;
         Ok(manifest)
     }

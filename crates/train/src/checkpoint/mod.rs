@@ -21,7 +21,7 @@ mod write;
 pub use error::CheckpointError;
 pub use layout::{parse_step_folder, step_folder};
 pub use list::{available, latest};
-pub use manifest::{FORMAT, FileEntry, Manifest, RunFacts};
+pub use manifest::{FORMAT, FileEntry, Manifest, Results, RunFacts};
 pub use prune::{clean, prune, remove};
 pub use restore::{load_part, restore, restore_weights};
 pub use write::{commit, write_units};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::{Links, RunError, Setup};
-use crate::checkpoint::{self, FileEntry, Manifest, RunFacts};
+use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts};
 use crate::data::evaluation;
 use crate::metrics::Event;
 use crate::pipeline::{Engine, Evaluation};
@@ -27,6 +27,22 @@ pub struct Outcome {
     pub loss: f64,
     /// The last evaluation.
     pub evaluation: Option<Evaluation>,
+}
+
+impl Outcome {
+    fn of(manifest: &Manifest) -> Self {
+        let Results { loss, heldout_loss, heldout_tokens: tokens } = manifest.results;
+        let evaluation = heldout_loss.map(|loss| Evaluation { loss, tokens });
+        Self { steps: manifest.step, loss: loss.unwrap_or(f64::NAN), evaluation }
+    }
+
+    fn results(&self) -> Results {
+        Results {
+            loss: Some(self.loss).filter(|loss| loss.is_finite()),
+            heldout_loss: self.evaluation.map(|evaluation| evaluation.loss),
+            heldout_tokens: self.evaluation.map_or(0, |evaluation| evaluation.tokens),
+        }
+    }
 }
 
 /// Receives what happens.
@@ -81,31 +97,27 @@ impl<'a, 'e> Life<'a, 'e> {
             parameters,
             threads: rayon::current_num_threads(),
         })?;
-        let first = match resume {
-            Resume::Fresh => 1,
-            Resume::Newest => self.resume(engine)? + 1,
+        let mut outcome = match resume {
+            Resume::Fresh => Outcome { steps: 0, loss: f64::NAN, evaluation: None },
+            Resume::Newest => self.resume(engine)?,
         };
         let begin = Instant::now();
         let steps = self.setup.config.train.steps;
-        let mut outcome = Outcome { steps, loss: f64::NAN, evaluation: None };
         let mut tokens = 0;
-        for step in first..=steps {
+        for step in outcome.steps + 1..=steps {
             let (loss, trained) = self.step(engine, step)?;
-            outcome.loss = loss;
+            (outcome.steps, outcome.loss) = (step, loss);
             tokens += trained;
             if due(step, self.setup.config.eval.every, steps) {
                 outcome.evaluation = self.evaluate(engine, step)?.or(outcome.evaluation);
             }
             if due(step, self.setup.config.checkpoint.every, steps) {
-                self.checkpoint(engine, step)?;
+                self.checkpoint(engine, &outcome)?;
             }
-        }
-        if first > steps {
-            outcome.evaluation = self.evaluate(engine, steps)?;
         }
         self.emit(Event::Finished {
             stage: self.stage,
-            steps,
+            steps: outcome.steps,
             final_loss: outcome.loss,
             heldout_perplexity: outcome.evaluation.map(|evaluation| evaluation.loss.exp()),
             tokens,
@@ -158,15 +170,16 @@ impl<'a, 'e> Life<'a, 'e> {
         Ok(Some(result))
     }
 
-    fn checkpoint(&mut self, engine: &mut Engine, step: u64) -> Result<(), RunError> {
+    fn checkpoint(&mut self, engine: &mut Engine, outcome: &Outcome) -> Result<(), RunError> {
         let begin = Instant::now();
+        let step = outcome.steps;
         let (part, optimizer) = engine.state();
         let own = checkpoint::write_units(&self.folder, step, part, optimizer)?;
         let bytes = own.iter().map(|file| file.bytes).sum();
         let gather =
             |below: Option<Vec<FileEntry>>| below.unwrap_or_default().into_iter().chain(own).collect();
         let files = engine.agree_on_checkpoint(step, gather)?;
-        let manifest = Manifest::new(step, self.facts.clone(), files)?;
+        let manifest = Manifest::new(step, outcome.results(), self.facts.clone(), files)?;
         checkpoint::commit(&self.folder, &manifest)?;
         engine.agree_on_commit(step)?;
         checkpoint::prune(&self.folder, self.setup.config.checkpoint.keep)?;
@@ -179,8 +192,8 @@ impl<'a, 'e> Life<'a, 'e> {
         })
     }
 
-    /// Restores the newest checkpoint that all stages have, and returns its step.
-    fn resume(&mut self, engine: &mut Engine) -> Result<u64, RunError> {
+    /// Restores the newest checkpoint that all stages have, and returns how far the run had come.
+    fn resume(&mut self, engine: &mut Engine) -> Result<Outcome, RunError> {
         let own = checkpoint::available(&self.folder, &self.setup.map.stages()[self.stage])?;
         let common = |below: Option<Vec<u64>>| match below {
             Some(below) => below.into_iter().filter(|step| own.contains(step)).collect(),
@@ -190,10 +203,10 @@ impl<'a, 'e> Life<'a, 'e> {
         let step =
             newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
         let (part, optimizer) = engine.state_mut();
-        checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
+        let manifest = checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
         self.forget_after(step)?;
         self.emit(Event::Resumed { stage: self.stage, step })?;
-        Ok(step)
+        Ok(Outcome::of(&manifest))
     }
 
     /// Removes the checkpoints after `step`, which not all stages have: they would count among the newest.

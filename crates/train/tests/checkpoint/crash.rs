@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thinwire_train::checkpoint::{
-    FileEntry, Manifest, available, clean, commit, prune, step_folder, write_units,
+    FileEntry, Manifest, Results, available, clean, commit, prune, step_folder, write_units,
 };
 use thinwire_train::config::Family;
 
@@ -37,7 +37,7 @@ fn write_for_ever(dir: &Path) -> ! {
                 .collect();
             writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
         });
-        let manifest = &Manifest::new(step, facts.clone(), files).unwrap();
+        let manifest = &Manifest::new(step, Results::default(), facts.clone(), files).unwrap();
         thread::scope(|scope| {
             for _ in &stages {
                 scope.spawn(move || {

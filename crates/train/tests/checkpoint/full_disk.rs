@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use thinwire_train::checkpoint::{CheckpointError, Manifest, available, commit, step_folder, write_units};
+use thinwire_train::checkpoint::{CheckpointError, Manifest, Results, available, commit, step_folder, write_units};
 use thinwire_train::config::Family;
 
 use super::support::{WHOLE, architecture, chain, checkpoint, facts, names, trained, units, write};
@@ -82,7 +82,7 @@ fn fill_up(dir: &Path) {
     }
 
     let files = write_units(dir, 2, &stages[0].part, &stages[0].optimizer).unwrap();
-    let manifest = Manifest::new(2, facts, files).unwrap();
+    let manifest = Manifest::new(2, Results::default(), facts, files).unwrap();
     fill(&filler, 0);
     let text = chain(&commit(dir, &manifest).unwrap_err());
     assert!(text.contains("manifest.json") && text.contains("No space left on device"), "{text}");

@@ -7,7 +7,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use thinwire_train::checkpoint::{Manifest, RunFacts, available, step_folder};
+use thinwire_train::checkpoint::{Manifest, Results, RunFacts, available, step_folder};
 use thinwire_train::config::Family;
 
 use super::support::{Stage, WHOLE, architecture, bits, chain, checkpoint, names, trained, units};
@@ -238,8 +238,8 @@ fn files_of_too_few_units_make_no_manifest() {
     let (dir, _, facts) = checkpoint();
     let mut files = Manifest::read(dir.path(), 2).unwrap().files;
     files.swap(0, 1);
-    assert!(Manifest::new(2, facts.clone(), files.clone()).is_err());
+    assert!(Manifest::new(2, Results::default(), facts.clone(), files.clone()).is_err());
     files.pop();
-    let error = Manifest::new(2, facts, files).unwrap_err();
+    let error = Manifest::new(2, Results::default(), facts, files).unwrap_err();
     assert_eq!(error.to_string(), "new manifest: number of files: expected 10, found 9");
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use safetensors::{Dtype, SafeTensors};
 use thinwire_train::checkpoint::{
-    FileEntry, Manifest, available, commit, latest, restore_weights, step_folder, write_units,
+    FileEntry, Manifest, Results, available, commit, latest, restore_weights, step_folder, write_units,
 };
 use thinwire_train::config::Family;
 use thinwire_train::model::Architecture;
@@ -91,7 +91,7 @@ fn stages_with_disks_of_their_own_merge_into_a_whole() {
         .zip(&disks)
         .flat_map(|(stage, disk)| write_units(disk.path(), 2, &stage.part, &stage.optimizer).unwrap())
         .collect();
-    let manifest = Manifest::new(2, facts.clone(), files).unwrap();
+    let manifest = Manifest::new(2, Results::default(), facts.clone(), files).unwrap();
     for disk in &disks {
         commit(disk.path(), &manifest).unwrap();
     }
@@ -122,7 +122,7 @@ fn a_step_can_be_written_again() {
     let other = trained(&facts.architecture, WHOLE, 5);
     let files = write_units(dir.path(), 2, &other[0].part, &other[0].optimizer).unwrap();
     assert!(latest(dir.path()).unwrap().is_none(), "the old manifest names files that are gone");
-    commit(dir.path(), &Manifest::new(2, facts.clone(), files).unwrap()).unwrap();
+    commit(dir.path(), &Manifest::new(2, Results::default(), facts.clone(), files).unwrap()).unwrap();
     let mut restored = trained(&facts.architecture, WHOLE, 0);
     restored[0].restore(dir.path(), 2, &facts).unwrap();
     assert_eq!(bits(&other), bits(&restored));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use thinwire_train::checkpoint::{
-    CheckpointError, FileEntry, Manifest, RunFacts, commit, restore, write_units,
+    CheckpointError, FileEntry, Manifest, Results, RunFacts, commit, restore, write_units,
 };
 use thinwire_train::config::{Family, LayerMap, OptimizerConfig, StageUnits, Unit};
 use thinwire_train::model::{Architecture, Part};
@@ -118,7 +118,7 @@ pub(crate) fn trained(arch: &Architecture, stages: &[&str], updates: u64) -> Vec
 pub(crate) fn write(dir: &Path, step: u64, stages: &[Stage], facts: &RunFacts) -> Manifest {
     let write = |stage: &Stage| write_units(dir, step, &stage.part, &stage.optimizer).unwrap();
     let files: Vec<FileEntry> = stages.iter().flat_map(write).collect();
-    let manifest = Manifest::new(step, facts.clone(), files).unwrap();
+    let manifest = Manifest::new(step, Results::default(), facts.clone(), files).unwrap();
     commit(dir, &manifest).unwrap();
     manifest
 }

@@ -70,6 +70,21 @@ fn with_compressed_links() {
 }
 
 #[test]
+fn a_finished_run_tells_its_result_again_and_does_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(dir.path(), &stages(2, &TAH));
+    let (_, first) = run(&config, Resume::Fresh);
+    let first = first.into_iter().map(Result::unwrap);
+    let before = last_checkpoint(&config);
+    let (story, again) = run(&config, Resume::Newest);
+    assert!(again.into_iter().map(Result::unwrap).eq(first));
+    for events in &story {
+        assert_eq!((losses(events).len(), evaluations(events).len()), (0, 0));
+    }
+    assert!(last_checkpoint(&config) == before);
+}
+
+#[test]
 fn with_another_number_of_stages() {
     goes_on_as_if_nothing_had_happened(1, 3, &[]);
     goes_on_as_if_nothing_had_happened(4, 2, &["model.tie_embeddings=true"]);

@@ -1,7 +1,7 @@
 //! Measures a link on the loopback: throughput beside a plain TCP copy, bytes of overhead, latency, throttle.
 //!
 //! ```text
-//! cargo run --release -p thinwire-link --example bench
+//! cargo run --release -p thinwire-link --example link_bench
 //! ```
 //!
 //! Prints the tables of `docs/bench/link.md`.
