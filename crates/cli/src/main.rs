@@ -11,6 +11,7 @@ mod launch;
 mod message_file;
 mod output;
 mod run_folder;
+mod start;
 mod tensor;
 
 use std::process::ExitCode;

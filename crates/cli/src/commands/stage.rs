@@ -17,6 +17,7 @@ use crate::chronicle::Chronicle;
 use crate::error::{CommandError, one_line};
 use crate::output::Output;
 use crate::run_folder::RunFolder;
+use crate::start::Start;
 
 /// Run one stage, so that stages can be on different machines.
 ///
@@ -34,15 +35,8 @@ pub(crate) struct Stage {
     /// This stage's secret key, as `thinwire key` makes it.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Change one setting, such as train.steps=100; may be given again.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
-    /// Continue from the newest checkpoint that all stages have.
-    #[arg(long)]
-    resume: bool,
-    /// Replace an earlier run in the run's folder.
-    #[arg(long, conflicts_with = "resume")]
-    overwrite: bool,
+    #[command(flatten)]
+    start: Start,
     /// Listen here instead of at the configured address.
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -79,11 +73,11 @@ impl Stage {
 
     /// Records the stage's own metrics in the run's folder.
     fn run_alone(self, output: Output) -> Result<(), CommandError> {
-        let config = Config::load(&self.config, &self.overrides)?;
+        let config = Config::load(&self.config, &self.start.overrides)?;
         let folder = RunFolder::of(&config);
-        let _lock = folder.prepare(self.resume, self.overwrite)?;
+        let _lock = folder.prepare(self.start.resume, self.start.overwrite)?;
         folder.write_config(&config)?;
-        let mut chronicle = Chronicle::new(&config, 1, self.resume)?;
+        let mut chronicle = Chronicle::new(&config, 1, self.start.resume)?;
         self.work(&mut |event: Event| Ok(chronicle.record(event)?))?;
         if let Some(report) = chronicle.finish()? {
             output.print(&report)?;
@@ -92,7 +86,7 @@ impl Stage {
     }
 
     fn work(self, emit: &mut Emit<'_>) -> Result<Outcome, CommandError> {
-        let config = Config::load(&self.config, &self.overrides)?;
+        let config = Config::load(&self.config, &self.start.overrides)?;
         let setup = Setup::load(config)?;
         let neighborhood = self.neighborhood(&setup)?;
         if !self.driven {
@@ -100,10 +94,10 @@ impl Stage {
             checkpoint::clean(&setup.config.run.dir.join("checkpoints"), ..)?;
         }
         let links = match neighborhood {
-            Some(neighborhood) => connect(&setup, self.stage, neighborhood, self.resume, emit)?,
+            Some(neighborhood) => connect(&setup, self.stage, neighborhood, self.start.resume, emit)?,
             None => Links::default(),
         };
-        let resume = if self.resume { Resume::Newest } else { Resume::Fresh };
+        let resume = if self.start.resume { Resume::Newest } else { Resume::Fresh };
         Ok(train(setup, self.stage, links, resume, emit)?)
     }
 

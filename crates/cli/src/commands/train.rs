@@ -10,21 +10,15 @@ use thinwire_train::metrics::{Comparison, LossCurve, RunReport, write_loss_curve
 use crate::error::CommandError;
 use crate::launch;
 use crate::output::Output;
+use crate::start::Start;
 
 /// Train a model, every stage a process on this machine.
 #[derive(Debug, Args)]
 pub(crate) struct Train {
     /// The configuration.
     config: PathBuf,
-    /// Change one setting, such as train.steps=100; may be given again.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
-    /// Continue from the newest checkpoint in the run's folder.
-    #[arg(long)]
-    resume: bool,
-    /// Replace an earlier run in the run's folder.
-    #[arg(long, conflicts_with = "resume")]
-    overwrite: bool,
+    #[command(flatten)]
+    start: Start,
     /// Run a second time with this codec in both directions, such as f32, and compare.
     #[arg(long, value_name = "CODEC", conflicts_with = "resume")]
     compare: Option<CodecSpec>,
@@ -32,8 +26,8 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
-        let config = launch::resolve(Config::load(&self.config, &self.overrides)?, self.resume)?;
-        let mut report = launch::run(&config, self.resume, self.overwrite)?;
+        let config = launch::resolve(Config::load(&self.config, &self.start.overrides)?, self.start.resume)?;
+        let mut report = launch::run(&config, self.start.resume, self.start.overwrite)?;
         if let Some(codec) = &self.compare {
             report.comparison = Some(compare(&config, &report, codec)?);
         }
