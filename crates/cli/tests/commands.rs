@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 9] = [
     &["train"],
     &["stage"],
     &["eval"],
     &["codec", "encode"],
     &["codec", "decode"],
     &["codec", "roundtrip"],
+    &["bench", "codec"],
     &["inspect"],
     &["key"],
 ];
@@ -32,7 +33,7 @@ fn options(text: &str, front: &str) -> BTreeSet<String> {
 fn the_page_is_complete() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md")).unwrap();
-    for name in ["train", "stage", "eval", "codec", "inspect", "key"] {
+    for name in ["train", "stage", "eval", "codec", "bench", "inspect", "key"] {
         let section = page.split("\n## ").find(|section| section.starts_with(&format!("thinwire {name}\n")));
         let documented = options(section.unwrap(), "| `");
         let commands = COMMANDS.iter().filter(|command| command[0] == name);
@@ -44,5 +45,5 @@ fn the_page_is_complete() {
     let listed = help(&[]);
     let listed = listed.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(listed, ["train", "stage", "eval", "codec", "inspect", "key", "help"]);
+    assert_eq!(listed, ["train", "stage", "eval", "codec", "bench", "inspect", "key", "help"]);
 }

@@ -151,11 +151,7 @@ fn decode_as<W: Element, E: Element>(
         if magnitude > E::DTYPE.overflow() {
             return Err(DecodeError::Range { magnitude, dtype: E::DTYPE });
         }
-        if E::DTYPE == W::DTYPE && scale == MessageScale::ONE {
-            E::read(bytes, out);
-        } else {
-            isa.run(Convert { x: &*wire, scale: scale.unscaling(), out });
-        }
+        isa.run(Convert { x: &*wire, scale: scale.unscaling(), out });
     }
     Ok(())
 }

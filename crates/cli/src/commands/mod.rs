@@ -32,6 +32,7 @@ commands! {
     stage: Stage,
     eval: Eval,
     codec: Codec,
+    bench: Bench,
     inspect: Inspect,
     key: Key,
 }
