@@ -6,7 +6,9 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use thinwire_train::checkpoint::{CheckpointError, Manifest, Results, available, commit, step_folder, write_units};
+use thinwire_train::checkpoint::{
+    CheckpointError, Manifest, Results, available, commit, step_folder, write_units,
+};
 use thinwire_train::config::Family;
 
 use super::support::{WHOLE, architecture, chain, checkpoint, facts, names, trained, units, write};
