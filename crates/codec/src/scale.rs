@@ -85,7 +85,8 @@ impl MessageScale {
     }
 }
 
-/// A power of two `2^e` as a product of two `f32`, since `e` reaches 157 either way: `2^floor(e / 2)`, then the rest.
+/// A power of two `2^e` as a product of two `f32`, since `e` reaches 157 either way: the one with the nearest exponent that
+/// a normal number has, then the rest, which is 1 for all but tiny tensors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Factors(pub(crate) [f32; 2]);
 
@@ -93,8 +94,13 @@ impl Factors {
     pub(crate) const ONE: Self = Self([1.0; 2]);
 
     fn power(e: i16) -> Self {
-        let first = e >> 1;
+        let first = e.clamp(-126, 127);
         Self([first, e - first].map(|half| f32::from_bits(((half + 127) as u32) << 23)))
+    }
+
+    /// The power, if it is a normal `f32`.
+    pub(crate) fn single(self) -> Option<f32> {
+        (self.0[1] == 1.0).then_some(self.0[0])
     }
 
     /// Multiplies by the first, then by the second.

@@ -41,10 +41,12 @@ impl<E: Element> Kernel for Entropies<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        if self.len.is_multiple_of(WHOLE) {
-            simd::entropies(simd, self.x, self.len, self.scale, self.out);
-        } else {
-            self.portable();
+        let Some(scale) = self.scale.single() else { return self.portable() };
+        // The constant makes a copy without loops over the parts of a tile.
+        match self.len {
+            WHOLE => simd::entropies(simd, self.x, WHOLE, scale, self.out),
+            len if len.is_multiple_of(WHOLE) => simd::entropies(simd, self.x, len, scale, self.out),
+            _ => self.portable(),
         }
     }
 }

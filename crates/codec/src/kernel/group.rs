@@ -39,11 +39,10 @@ impl<E: Element> Kernel for Encode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        if self.bits > BYTE || !self.group.is_multiple_of(WHOLE) {
-            return self.portable();
-        }
+        let is_for_vectors = self.bits <= BYTE && self.group.is_multiple_of(WHOLE);
+        let Some(scale) = self.scale.single().filter(|_| is_for_vectors) else { return self.portable() };
         let (whole, rest) = self.split();
-        simd::encode(simd, whole);
+        simd::encode(simd, whole, scale);
         rest.portable();
     }
 }

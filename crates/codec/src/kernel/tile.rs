@@ -58,10 +58,12 @@ impl<E: Element> Kernel for Encode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        if self.tile.is_multiple_of(WHOLE) {
-            simd_encode::encode(simd, self);
-        } else {
-            self.portable();
+        let Some(scale) = self.scale.single() else { return self.portable() };
+        // The constant makes a copy without loops over the parts of a tile.
+        match self.tile {
+            WHOLE => simd_encode::encode(simd, self, WHOLE, scale),
+            tile if tile.is_multiple_of(WHOLE) => simd_encode::encode(simd, self, tile, scale),
+            _ => self.portable(),
         }
     }
 }
@@ -90,10 +92,11 @@ impl<E: Element> Kernel for Decode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        if self.tile.is_multiple_of(WHOLE) {
-            simd_decode::decode(simd, self);
-        } else {
-            self.portable();
+        // The constant makes a copy without loops over the parts of a tile.
+        match self.tile {
+            WHOLE => simd_decode::decode(simd, self, WHOLE),
+            tile if tile.is_multiple_of(WHOLE) => simd_decode::decode(simd, self, tile),
+            _ => self.portable(),
         }
     }
 }

@@ -4,12 +4,11 @@ use super::EPSILON;
 use crate::element::Element;
 use crate::kernel::log2::COEFFICIENTS;
 use crate::kernel::{BLOCK, LANES, WHOLE};
-use crate::scale::Factors;
 use crate::simd::{Combine, Simd, fold_rows};
 
 /// Tiles of a multiple of [`WHOLE`] values. The sums of [`BLOCK`] tiles are folded together, and their entropies computed together.
 #[inline(always)]
-pub(super) fn entropies<S: Simd, E: Element>(simd: S, x: &[E], len: usize, scale: Factors, out: &mut [f32]) {
+pub(super) fn entropies<S: Simd, E: Element>(simd: S, x: &[E], len: usize, scale: f32, out: &mut [f32]) {
     let mut rows = [[simd.splat(0.0); 2]; BLOCK];
     for (x, out) in x.chunks(BLOCK * len).zip(out.chunks_mut(BLOCK)) {
         for (row, tile) in rows.iter_mut().zip(x.chunks_exact(len)) {
@@ -35,13 +34,12 @@ impl Combine<2> for Sums {
 
 /// The lanes of both sums of a tile.
 #[inline(always)]
-fn lane_sums<S: Simd, E: Element>(simd: S, tile: &[E], scale: Factors) -> [S::Floats; 2] {
-    let [first, second] = [simd.splat(scale.0[0]), simd.splat(scale.0[1])];
-    let epsilon = simd.splat(EPSILON);
+fn lane_sums<S: Simd, E: Element>(simd: S, tile: &[E], scale: f32) -> [S::Floats; 2] {
+    let (scale, epsilon) = (simd.splat(scale), simd.splat(EPSILON));
     let (mut sum, mut weighted) = (simd.splat(0.0), simd.splat(0.0));
     for chunk in tile.as_chunks::<WHOLE>().0 {
         for x in chunk.as_chunks().0 {
-            let magnitude = simd.abs(simd.mul(simd.mul(E::load(simd, x), first), second));
+            let magnitude = simd.abs(simd.mul(E::load(simd, x), scale));
             sum = simd.add(sum, magnitude);
             let term = simd.mul(magnitude, log2(simd, simd.add(magnitude, epsilon)));
             weighted = simd.add(weighted, term);

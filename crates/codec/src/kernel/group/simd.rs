@@ -12,13 +12,13 @@ use crate::simd::{Combine, Simd, fold_rows};
 
 /// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most.
 #[inline(always)]
-pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>) {
+pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f32) {
     let limit = largest(run.bits);
-    let factors = [simd.splat(run.scale.0[0]), simd.splat(run.scale.0[1])];
+    let scale = simd.splat(scale);
     let mut out = run.codes;
     let mut rows = [[simd.splat(0.0)]; BLOCK];
     for (x, wire) in run.x.chunks(BLOCK * run.group).zip(run.steps.chunks_mut(BLOCK)) {
-        let max = max_abs(simd, x, run.group, factors, &mut rows);
+        let max = max_abs(simd, x, run.group, scale, &mut rows);
         let (steps, reciprocals) = steps(simd, simd.div(max, simd.splat(limit.into())));
         for (wire, step) in wire.iter_mut().zip(steps) {
             *wire = step.to_le_bytes();
@@ -29,7 +29,7 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>) {
                 // No quotient is above `limit` by as much as half: the step is not below the exact one.
                 let mut quotients = [per_step; 4];
                 for (quotient, x) in quotients.iter_mut().zip(x.as_chunks().0) {
-                    let y = simd.mul(simd.mul(E::load(simd, x), factors[0]), factors[1]);
+                    let y = simd.mul(E::load(simd, x), scale);
                     *quotient = simd.mul(y, per_step);
                 }
                 simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
@@ -45,7 +45,7 @@ fn max_abs<S: Simd, E: Element>(
     simd: S,
     x: &[E],
     group: usize,
-    factors: [S::Floats; 2],
+    scale: S::Floats,
     rows: &mut [[S::Floats; 1]; BLOCK],
 ) -> S::Floats {
     for (row, x) in rows.iter_mut().zip(x.chunks_exact(group)) {
@@ -57,7 +57,7 @@ fn max_abs<S: Simd, E: Element>(
     }
     let [max] = fold_rows::<Max, _, 1>(simd, rows);
     // Scaling keeps the order, so that the maximum alone is scaled.
-    simd.mul(simd.mul(max, factors[0]), factors[1])
+    simd.mul(max, scale)
 }
 
 struct Max;

@@ -8,29 +8,34 @@ use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits, hadamard};
 use crate::simd::Simd;
 
-/// Tiles of a multiple of [`WHOLE`] values.
+/// Tiles of `tile` values, a multiple of [`WHOLE`].
 #[inline(always)]
-pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>) {
+pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, tile: usize) {
     match run.scale.folded() {
-        Some(factor) => decode_blocks::<S, E, true>(simd, run, factor),
-        None => decode_blocks::<S, E, false>(simd, run, 1.0),
+        Some(factor) => decode_blocks::<S, E, true>(simd, run, tile, factor),
+        None => decode_blocks::<S, E, false>(simd, run, tile, 1.0),
     }
 }
 
 /// The message scale is `factor` of the parameters, or else it is multiplied to the values.
 #[inline(always)]
-fn decode_blocks<S: Simd, E: Element, const FOLDED: bool>(simd: S, run: Decode<'_, E>, factor: f32) {
+fn decode_blocks<S: Simd, E: Element, const FOLDED: bool>(
+    simd: S,
+    run: Decode<'_, E>,
+    tile: usize,
+    factor: f32,
+) {
     let factors = run.scale.unscaling().0;
     let mut codes = run.codes;
     let blocks = run.zeros.chunks(BLOCK).zip(run.scales.chunks(BLOCK)).zip(run.pivots.chunks(BLOCK));
-    let outs = run.widths.chunks(BLOCK).zip(run.out.chunks_mut(BLOCK * run.tile));
+    let outs = run.widths.chunks(BLOCK).zip(run.out.chunks_mut(BLOCK * tile));
     for (((zeros, scales), pivots), (widths, out)) in blocks.zip(outs) {
         let zero = parameters(simd, zeros, factor, u16::MAX);
         let step = parameters(simd, scales, factor, !OUTLIER);
-        for (i, out) in out.chunks_exact_mut(run.tile).enumerate() {
+        for (i, out) in out.chunks_exact_mut(tile).enumerate() {
             let (width, step, zero) = (u32::from(widths[i]), simd.splat(step[i]), simd.splat(zero[i]));
             let outlier = u16::from_le_bytes(scales[i]) & OUTLIER != 0;
-            if !outlier || run.tile == WHOLE {
+            if !outlier || tile == WHOLE {
                 for out in out.as_chunks_mut::<WHOLE>().0 {
                     let mut values;
                     (values, codes) = dequantize(simd, width, step, zero, codes);
@@ -42,16 +47,16 @@ fn decode_blocks<S: Simd, E: Element, const FOLDED: bool>(simd: S, run: Decode<'
                     }
                 }
             } else {
-                let tile = &mut run.scratch[..run.tile];
-                for out in tile.as_chunks_mut::<WHOLE>().0 {
-                    let values;
-                    (values, codes) = dequantize(simd, width, step, zero, codes);
-                    for (v, out) in values.into_iter().zip(out.as_chunks_mut().0) {
+                let values = &mut run.scratch[..tile];
+                for out in values.as_chunks_mut::<WHOLE>().0 {
+                    let part;
+                    (part, codes) = dequantize(simd, width, step, zero, codes);
+                    for (v, out) in part.into_iter().zip(out.as_chunks_mut().0) {
                         simd.store(v, out);
                     }
                 }
-                hadamard::transform_simd(simd, tile);
-                for (v, out) in tile.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+                hadamard::transform_simd(simd, values);
+                for (v, out) in values.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
                     let v = simd.load(v);
                     E::store(simd, if FOLDED { v } else { unscale(simd, v, factors) }, out);
                 }

@@ -8,33 +8,31 @@ use half::f16;
 use super::{Encode, OUTLIER, RHO};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits, hadamard};
-use crate::scale::Factors;
 use crate::simd::{Combine, Simd, fold_rows};
 
-/// Tiles of a multiple of [`WHOLE`] values.
+/// Tiles of `tile` values, a multiple of [`WHOLE`].
 ///
 /// The codes of a block are written after the next one has been scanned: its parameters are at the end of long chains of
 /// operations, and the scan is what there is to do meanwhile.
 #[inline(always)]
-pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>) {
+pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, tile: usize, scale: f32) {
     let mut codes = run.codes;
     let mut lanes = Scanned { largest: [[simd.splat(0.0); 2]; BLOCK], range: [[simd.splat(0.0); 2]; BLOCK] };
-    let (mut tiles, mut last_tiles) = run.scratch.split_at_mut(BLOCK * run.tile);
+    let (mut tiles, mut last_tiles) = run.scratch.split_at_mut(BLOCK * tile);
     let mut last = Parameters::NONE;
     let mut last_widths: &[u8] = &[];
-    let blocks =
-        run.x.chunks(BLOCK * run.tile).zip(run.widths.chunks(BLOCK)).zip(run.pivots.chunks_mut(BLOCK));
+    let blocks = run.x.chunks(BLOCK * tile).zip(run.widths.chunks(BLOCK)).zip(run.pivots.chunks_mut(BLOCK));
     let wire = run.zeros.chunks_mut(BLOCK).zip(run.scales.chunks_mut(BLOCK));
     for (((x, widths), pivots), (zeros, scales)) in blocks.zip(wire) {
-        scan(simd, x, run.tile, run.scale, tiles, &mut lanes);
+        scan(simd, x, tile, scale, tiles, &mut lanes);
         let outliers = find_outliers(simd, &lanes, run.outlier_ratio, pivots.len());
-        codes = quantize_block(simd, last_tiles, run.tile, &last, last_widths, codes);
+        codes = quantize_block(simd, last_tiles, tile, &last, last_widths, codes);
         pivots.fill(0);
         for i in bits_of(outliers.mask) {
-            let tile = &mut tiles[i * run.tile..][..run.tile];
-            let pivot = find(simd, tile, outliers.largest[i]);
+            let values = &mut tiles[i * tile..][..tile];
+            let pivot = find(simd, values, outliers.largest[i]);
             pivots[i] = pivot as u16;
-            lanes.range[i] = transform(simd, tile, pivot);
+            lanes.range[i] = transform(simd, values, pivot);
         }
         (last, last_widths) = (parameters(simd, &lanes.range, widths), widths);
         for (i, (zero, scale)) in zeros.iter_mut().zip(scales).enumerate() {
@@ -44,7 +42,7 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>) {
         }
         (tiles, last_tiles) = (last_tiles, tiles);
     }
-    quantize_block(simd, last_tiles, run.tile, &last, last_widths, codes);
+    quantize_block(simd, last_tiles, tile, &last, last_widths, codes);
 }
 
 /// What the first pass knows of each tile of a block, in lanes that are still to be folded. Where there are fewer tiles,
@@ -62,17 +60,17 @@ fn scan<S: Simd, E: Element>(
     simd: S,
     x: &[E],
     tile: usize,
-    scale: Factors,
+    scale: f32,
     tiles: &mut [f32],
     scanned: &mut Scanned<S::Floats>,
 ) {
-    let [first, second] = [simd.splat(scale.0[0]), simd.splat(scale.0[1])];
+    let scale = simd.splat(scale);
     for (i, (x, out)) in x.chunks_exact(tile).zip(tiles.chunks_exact_mut(tile)).enumerate() {
         let mut largest = [simd.splat(0.0); 2];
         let mut range = [simd.splat(f32::MAX), simd.splat(f32::MIN)];
         for (x, out) in x.as_chunks::<WHOLE>().0.iter().zip(out.as_chunks_mut::<WHOLE>().0) {
             for (x, out) in x.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
-                let y = simd.mul(simd.mul(E::load(simd, x), first), second);
+                let y = simd.mul(E::load(simd, x), scale);
                 simd.store(y, out);
                 largest = insert(simd, largest, simd.abs(y));
                 range = [simd.min(range[0], y), simd.max(range[1], y)];
