@@ -1,4 +1,8 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "the vector kernels are written for the instruction sets of x86-64 only")
+)]
 
 mod codec;
 mod dtype;
