@@ -32,13 +32,14 @@ impl Isa {
 
     /// Every one this processor has, the slowest first.
     pub fn available() -> Vec<Self> {
-        let mut isas = vec![Self::PORTABLE];
+        #[cfg(not(target_arch = "x86_64"))]
+        let more: [Option<Self>; 0] = [];
         #[cfg(target_arch = "x86_64")]
-        {
-            isas.extend(Avx2::detect().map(|proof| Self(Level::Avx2(proof))));
-            isas.extend(Avx512::detect().map(|proof| Self(Level::Avx512(proof))));
-        }
-        isas
+        let more = [
+            Avx2::detect().map(|proof| Self(Level::Avx2(proof))),
+            Avx512::detect().map(|proof| Self(Level::Avx512(proof))),
+        ];
+        [Self::PORTABLE].into_iter().chain(more.into_iter().flatten()).collect()
     }
 
     /// The one that [`Isa::VARIABLE`] names, or else the fastest available.

@@ -6,6 +6,9 @@ use super::files::{Files, TextFile};
 const MANIFEST: &str = "Cargo.toml";
 const TABLE: &str = "docs/dependencies.md";
 
+/// A workspace of its own, for another toolchain.
+const FUZZ: &str = "fuzz/Cargo.toml";
+
 pub(super) fn find(files: &Files) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut declared, mut explained) = (Vec::new(), Vec::new());
@@ -14,7 +17,7 @@ pub(super) fn find(files: &Files) -> Vec<Finding> {
             declared = third_party(file);
         } else if file.path == TABLE {
             explained = rows(file);
-        } else if file.path.ends_with("/Cargo.toml") {
+        } else if file.path.ends_with("/Cargo.toml") && file.path != FUZZ {
             findings.extend(own_declarations(file));
         }
     }
