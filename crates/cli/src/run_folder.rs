@@ -38,9 +38,10 @@ impl RunFolder {
         self.0.join(KEYS).join(format!("stage-{stage}.pem"))
     }
 
-    /// Makes the folder ready: a fresh run needs one without an earlier run, a resumed one needs the earlier run. The
-    /// folder is this process's own as long as the file that is returned stays open.
-    pub(crate) fn prepare(&self, resume: bool, overwrite: bool) -> Result<File, CommandError> {
+    /// Takes the folder: a fresh run needs one without an earlier run, or the leave to [clear](Self::clear) it; a
+    /// resumed one needs the earlier run. The folder is this process's own as long as the file that is returned stays
+    /// open.
+    pub(crate) fn claim(&self, resume: bool, overwrite: bool) -> Result<File, CommandError> {
         let holds_run = self.holds_run().map_err(|error| at("read", &self.0, &error))?;
         let path = self.0.display();
         match (holds_run, resume, overwrite) {
@@ -54,11 +55,7 @@ impl RunFolder {
             (false, true, _) => return Err(format!("{path} holds no run to resume").into()),
             _ => fs::create_dir_all(&self.0).map_err(|error| at("create", &self.0, &error))?,
         }
-        let lock = self.lock()?;
-        if overwrite {
-            self.clear()?;
-        }
-        Ok(lock)
+        self.lock()
     }
 
     fn lock(&self) -> Result<File, CommandError> {
@@ -86,7 +83,7 @@ impl RunFolder {
     }
 
     /// Removes what a run writes, and nothing else.
-    fn clear(&self) -> Result<(), CommandError> {
+    pub(crate) fn clear(&self) -> Result<(), CommandError> {
         for name in [CHECKPOINTS, KEYS] {
             let path = self.0.join(name);
             found(fs::remove_dir_all(&path)).map_err(|error| at("remove", &path, &error))?;

@@ -26,6 +26,8 @@ impl fmt::Display for FrameName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             FrameKind::Hello | FrameKind::Ready | FrameKind::Abort => self.kind.fmt(f),
+            // Steps of frames count from 1: here nobody knows what comes next.
+            kind if self.step == 0 => write!(f, "the next {kind} frame"),
             FrameKind::Control => write!(f, "control of step {}", self.step),
             kind => write!(f, "{kind} of step {}, micro-batch {}", self.step, self.micro_batch),
         }

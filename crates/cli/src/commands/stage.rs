@@ -71,34 +71,61 @@ impl Stage {
         outcome.map(|_| ())
     }
 
-    /// Records the stage's own metrics in the run's folder.
+    /// Records the stage's own metrics in the run's folder. An earlier run is replaced only once both neighbours have
+    /// agreed to the new one.
     fn run_alone(self, output: Output) -> Result<(), CommandError> {
-        let config = Config::load(&self.config, &self.start.overrides)?;
+        let setup = self.setup()?;
+        let neighborhood = self.neighborhood(&setup)?;
+        let config = setup.config.clone();
         let folder = RunFolder::of(&config);
-        let _lock = folder.prepare(self.start.resume, self.start.overwrite)?;
+        let _lock = folder.claim(self.start.resume, self.start.overwrite)?;
+        let mut before = Vec::new();
+        let links = self.connect(&setup, neighborhood, &mut |event| {
+            if let Event::Listening { stage, address } = &event {
+                eprintln!("stage {stage}: listening on {address}");
+            }
+            before.push(event);
+            Ok(())
+        })?;
+        if self.start.overwrite {
+            folder.clear()?;
+        }
         folder.write_config(&config)?;
+        checkpoint::clean(&folder.checkpoints(), ..)?;
         let mut chronicle = Chronicle::new(&config, 1, self.start.resume)?;
-        self.work(&mut |event: Event| Ok(chronicle.record(event)?))?;
+        before.into_iter().try_for_each(|event| chronicle.record(event))?;
+        train(setup, self.stage, links, self.resume(), &mut |event| Ok(chronicle.record(event)?))?;
         if let Some(report) = chronicle.finish()? {
             output.print(&report)?;
         }
         Ok(())
     }
 
-    fn work(self, emit: &mut Emit<'_>) -> Result<Outcome, CommandError> {
-        let config = Config::load(&self.config, &self.start.overrides)?;
-        let setup = Setup::load(config)?;
+    fn work(&self, emit: &mut Emit<'_>) -> Result<Outcome, CommandError> {
+        let setup = self.setup()?;
         let neighborhood = self.neighborhood(&setup)?;
-        if !self.driven {
-            // The launcher does this once for all of its stages.
-            checkpoint::clean(&setup.config.run.dir.join("checkpoints"), ..)?;
-        }
-        let links = match neighborhood {
-            Some(neighborhood) => connect(&setup, self.stage, neighborhood, self.start.resume, emit)?,
+        let links = self.connect(&setup, neighborhood, emit)?;
+        Ok(train(setup, self.stage, links, self.resume(), emit)?)
+    }
+
+    fn setup(&self) -> Result<Setup, CommandError> {
+        Ok(Setup::load(Config::load(&self.config, &self.start.overrides)?)?)
+    }
+
+    fn connect(
+        &self,
+        setup: &Setup,
+        neighborhood: Option<Neighborhood>,
+        emit: &mut Emit<'_>,
+    ) -> Result<Links, CommandError> {
+        Ok(match neighborhood {
+            Some(neighborhood) => connect(setup, self.stage, neighborhood, self.start.resume, emit)?,
             None => Links::default(),
-        };
-        let resume = if self.start.resume { Resume::Newest } else { Resume::Fresh };
-        Ok(train(setup, self.stage, links, resume, emit)?)
+        })
+    }
+
+    fn resume(&self) -> Resume {
+        if self.start.resume { Resume::Newest } else { Resume::Fresh }
     }
 
     /// `None` for a run of one stage, which has no neighbours and needs no key.

@@ -47,7 +47,10 @@ pub(crate) fn run(config: &Config, resume: bool, overwrite: bool) -> Result<RunR
     // What is wrong with the texts or settings is said once, before any process starts.
     let stages = Setup::load(config.clone())?.stages();
     let folder = RunFolder::of(config);
-    let _lock = folder.prepare(resume, overwrite)?;
+    let _lock = folder.claim(resume, overwrite)?;
+    if overwrite {
+        folder.clear()?;
+    }
     checkpoint::clean(&folder.checkpoints(), ..)?;
     let mut local = config.clone();
     local.stages = make_keys(&folder, stages)?;

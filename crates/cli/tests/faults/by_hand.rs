@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use super::common::thinwire;
 use super::processes::{Running, signal, wait_for};
-use super::recipe::{Recipe, failed, settings, split, succeed};
+use super::recipe::{Recipe, failed, settings, split, steps, succeed};
 
 /// A run whose recipe says where each stage is and what key it has.
 pub(crate) struct ByHand {
@@ -132,6 +132,27 @@ fn a_stage_that_resumes_does_not_meet_one_that_starts_anew() {
         let error = failed(output);
         assert!(error.contains(&format!("resume: stage {stage} (here) has {}", stage == 0)), "{error}");
     }
+}
+
+#[test]
+fn an_earlier_run_stays_until_the_neighbours_agree_to_replace_it() {
+    let by_hand = ByHand::new(2);
+    for output in by_hand.run(&[&[], &[]]) {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let earlier = || [0, 1].map(|stage| by_hand.recipe.metrics_of(&format!("run-{stage}")));
+    let before = earlier();
+    let start = |stage, set: &[&str]| Running::alone(by_hand.stage(stage, set).arg("--overwrite"));
+    for set in [["train.steps=31"], ["run.seed=77"]] {
+        let refused = [start(0, &set), start(1, &[])].map(Running::output);
+        assert!(refused.iter().all(|output| failed(output).contains(": stage 0")), "{refused:?}");
+    }
+    assert_eq!(earlier(), before);
+    assert!(by_hand.recipe.path("run-0/checkpoints").read_dir().unwrap().next().is_some());
+
+    let replaced = [start(0, &["train.steps=2"]), start(1, &["train.steps=2"])].map(Running::output);
+    assert!(replaced.iter().all(|output| output.status.success()), "{replaced:?}");
+    assert_eq!(earlier().map(|metrics| steps(&metrics)), [[1, 2], [1, 2]]);
 }
 
 #[test]

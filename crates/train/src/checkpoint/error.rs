@@ -20,7 +20,7 @@ pub enum CheckpointError {
         source: io::Error,
     },
     /// A file could not be written, as on a full disk; nothing of this stage's part of the checkpoint is left.
-    #[error("cannot write {}: this stage's part of the checkpoint needs {needed} bytes of free space", path.display())]
+    #[error("cannot write {}; this stage's part of the checkpoint takes {needed} bytes", path.display())]
     Write {
         /// The file.
         path: PathBuf,

@@ -58,6 +58,9 @@ pub struct RunFacts {
     pub tokenizer: String,
     /// Hash of the training data.
     pub data: String,
+    /// Tokens of a sequence, sequences of a micro-batch, micro-batches of a step: with the step and the seed, the
+    /// position in the data.
+    pub batch: [usize; 3],
 }
 
 /// One file of a checkpoint.
@@ -156,7 +159,14 @@ impl RunFacts {
             &expected.tokenizer,
             &self.tokenizer,
         )?;
-        require(self.data == expected.data, path, "hash of the training data", &expected.data, &self.data)
+        require(self.data == expected.data, path, "hash of the training data", &expected.data, &self.data)?;
+        for (index, what) in
+            ["train.sequence", "train.micro_batch", "train.micro_batches"].into_iter().enumerate()
+        {
+            let (found, expected) = (self.batch[index], expected.batch[index]);
+            require(found == expected, path, what, expected, found)?;
+        }
+        Ok(())
     }
 
     /// Checks that the model is the one `expected`, field by field.

@@ -94,7 +94,15 @@ pub(super) fn require(
     })
 }
 
-/// Checks that `value` is at least 1.
-pub(super) fn require_positive(key: &str, value: usize) -> Result<(), ConfigError> {
-    require(value >= 1, key, value, "at least 1")
+/// More than any tensor dimension or count in use, and little enough that products of two do not overflow.
+const LARGEST: usize = 1 << 24;
+
+/// Checks that `value` is a size that something can have.
+pub(super) fn require_size(key: &str, value: usize) -> Result<(), ConfigError> {
+    require((1..=LARGEST).contains(&value), key, value, format_args!("from 1 to {LARGEST}"))
+}
+
+/// Whether a value is positive and neither rounds to 0 nor to infinity in f32, in which the model computes.
+pub(super) fn f32_is_normal(value: f64) -> bool {
+    value > 0.0 && (value as f32).is_normal()
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ConfigError, require_positive};
+use super::error::{ConfigError, require_size};
 
 /// Evaluation on the held-out text, through the same codecs as training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,6 @@ impl Default for EvalConfig {
 
 impl EvalConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        require_positive("eval.micro_batch", self.micro_batch)
+        require_size("eval.micro_batch", self.micro_batch)
     }
 }

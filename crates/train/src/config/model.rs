@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ConfigError, require, require_positive};
+use super::error::{ConfigError, f32_is_normal, require, require_size};
 
 /// Far above any model; keeps the tables that are sized by the number of layers small.
 const MAX_LAYERS: usize = 65_536;
@@ -109,20 +109,22 @@ impl ModelConfig {
             self.layers,
             format_args!("from 1 to {MAX_LAYERS}"),
         )?;
-        require_positive("model.hidden", self.hidden)?;
+        require_size("model.hidden", self.hidden)?;
         require(
             self.heads >= 1 && self.hidden.is_multiple_of(self.heads),
             "model.heads",
             self.heads,
             format_args!("a divisor of model.hidden = {}", self.hidden),
         )?;
-        require_positive("model.ffn", self.ffn())?;
-        require_positive("model.context", self.context)?;
+        require_size("model.ffn", self.ffn())?;
+        require_size("model.context", self.context)?;
+        require_size("model.vocab", self.vocab.unwrap_or(1))?;
+        let eps = self.norm_eps;
         require(
-            self.norm_eps.is_finite() && self.norm_eps > 0.0,
+            f32_is_normal(eps) && eps < 1.0,
             "model.norm_eps",
-            self.norm_eps,
-            "a positive number",
+            eps,
+            "a positive number below 1 that f32 can hold",
         )?;
         match self.family {
             Family::Gpt2 => self.validate_gpt2(),
@@ -161,6 +163,6 @@ impl ModelConfig {
             format_args!("an even model.hidden / model.heads for rotary pairs, not {}", self.head_size()),
         )?;
         let theta = self.rope_theta();
-        require(theta.is_finite() && theta > 0.0, "model.rope_theta", theta, "a positive number")
+        require(f32_is_normal(theta), "model.rope_theta", theta, "a positive number that f32 can hold")
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ConfigError, require};
+use super::error::{ConfigError, f32_is_normal, require};
 
 /// `AdamW` (Loshchilov and Hutter, 2019) with f32 state: 8 bytes for each parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,13 +58,21 @@ impl Default for OptimizerConfig {
 
 impl OptimizerConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let positive =
-            |key, value: f64| require(value.is_finite() && value > 0.0, key, value, "a positive number");
+        // The optimizer computes in f32: what counts is the value there.
+        let positive = |key, value: f64| {
+            require(f32_is_normal(value), key, value, "a positive number that f32 can hold")
+        };
         let not_negative = |key, value: f64| {
-            require(value.is_finite() && value >= 0.0, key, value, "a number of at least 0")
+            require(
+                value == 0.0 || f32_is_normal(value),
+                key,
+                value,
+                "0, or a positive number that f32 can hold",
+            )
         };
         let decay = |key, value: f64| {
-            require((0.0..1.0).contains(&value), key, value, "a number of at least 0 and below 1")
+            let valid = value >= 0.0 && (value as f32) < 1.0;
+            require(valid, key, value, "a number of at least 0 that is below 1 in f32 too")
         };
         positive("optimizer.learning_rate", self.learning_rate)?;
         decay("optimizer.beta1", self.beta1)?;

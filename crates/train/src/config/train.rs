@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{ConfigError, require, require_positive};
+use super::error::{ConfigError, require, require_size};
 
 /// How much is trained on, and in which pieces.
 ///
@@ -39,8 +39,8 @@ mod defaults {
 impl TrainConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         require(self.steps >= 1, "train.steps", self.steps, "at least 1")?;
-        require_positive("train.sequence", self.sequence)?;
-        require_positive("train.micro_batch", self.micro_batch)?;
-        require_positive("train.micro_batches", self.micro_batches)
+        require_size("train.sequence", self.sequence)?;
+        require_size("train.micro_batch", self.micro_batch)?;
+        require_size("train.micro_batches", self.micro_batches)
     }
 }

@@ -36,7 +36,7 @@ impl Tokenizer {
     fn from_file(path: &Path) -> Result<Self, DataError> {
         let bytes = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
         let unusable = |source| DataError::Tokenizer { path: path.into(), source };
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(&bytes).map_err(unusable)?;
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(without_dropout(&bytes)).map_err(unusable)?;
         // Settings for fixed-size model inputs, which would cut a corpus off without a word.
         tokenizer.with_truncation(None).map_err(unusable)?.with_padding(None);
         // Ids may have gaps, so the largest one counts.
@@ -91,6 +91,17 @@ impl Tokenizer {
             Kind::File { tokenizer, .. } => tokenizer.decode(ids, false).map_err(TokenizeError::Tokenizer),
         }
     }
+}
+
+/// The file without BPE dropout, which would give other tokens at every reading. What is not JSON is left to the
+/// tokenizer to refuse.
+fn without_dropout(file: &[u8]) -> Vec<u8> {
+    let Ok(mut json) = serde_json::from_slice::<serde_json::Value>(file) else { return file.to_vec() };
+    match json.pointer_mut("/model/dropout") {
+        Some(dropout) => *dropout = serde_json::Value::Null,
+        None => return file.to_vec(),
+    }
+    json.to_string().into_bytes()
 }
 
 #[cfg(test)]
@@ -153,6 +164,18 @@ mod tests {
 
         let hash = tokenizer.id().strip_prefix("tokenizer.json sha256:").unwrap();
         assert_eq!(hash, sha256_hex(&fs::read(file.path()).unwrap()));
+    }
+
+    #[test]
+    fn dropout_is_switched_off() {
+        let file = bpe_file();
+        let text = "the three other clothes, then the rest".repeat(20);
+        let expected = load_file(file.path()).unwrap().encode(text.as_bytes()).unwrap();
+        let contents = fs::read_to_string(file.path()).unwrap();
+        let dropping = contents.replacen("\"type\":\"BPE\"", "\"type\":\"BPE\",\"dropout\":0.5", 1);
+        assert_ne!(dropping, contents);
+        fs::write(file.path(), dropping).unwrap();
+        assert_eq!(load_file(file.path()).unwrap().encode(text.as_bytes()).unwrap(), expected);
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub struct LinkSummary {
 
 impl LinkSummary {
     fn new(link: &LinkReport, bandwidth: Option<u64>) -> LinkSummary {
+        // Headers, end-of-step messages and tied gradients would have been sent all the same.
+        let around = link.wire_bytes.saturating_sub(link.payload_bytes);
         LinkSummary {
             from: link.from,
             to: link.to,
@@ -70,8 +72,8 @@ impl LinkSummary {
             bits_per_element: link.bits_per_element(),
             rel_sq_error: link.rel_sq_error(),
             elements: link.elements,
-            bf16_bytes: link.elements.saturating_mul(2),
-            f32_bytes: link.elements.saturating_mul(4),
+            bf16_bytes: link.elements.saturating_mul(2).saturating_add(around),
+            f32_bytes: link.elements.saturating_mul(4).saturating_add(around),
             bandwidth,
         }
     }

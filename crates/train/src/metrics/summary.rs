@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((report.final_loss, report.heldout_perplexity), (4.0, Some(71.3)));
         assert_eq!((report.seconds, report.tokens_per_second), (20.0, 1024.0));
         let [forward, backward] = &report.links[..] else { panic!("two links") };
-        assert_eq!((forward.bytes, forward.bf16_bytes, forward.f32_bytes), (11_000, 40_000, 80_000));
+        assert_eq!((forward.bytes, forward.bf16_bytes, forward.f32_bytes), (11_000, 41_000, 81_000));
         assert_eq!((forward.bits_per_element, forward.rel_sq_error), (Some(4.0), Some(0.002)));
         assert_eq!(
             (forward.transfer_seconds(forward.bytes), backward.transfer_seconds(1)),
@@ -163,11 +163,11 @@ mod tests {
         run.comparison = Some(Comparison::new(&run, &other, "raw:dtype=f32", Path::new("runs/a/loss.svg")));
         let expected = "\
 link               sent  as bf16   as f32  bits/element  rel. sq. error
-0 → 1 forward   11.0 kB  40.0 kB  80.0 kB         4.000         2.00e-3
-1 → 0 backward  11.0 kB  40.0 kB  80.0 kB         4.000         2.00e-3
+0 → 1 forward   11.0 kB  41.0 kB  81.0 kB         4.000         2.00e-3
+1 → 0 backward  11.0 kB  41.0 kB  81.0 kB         4.000         2.00e-3
 
 time on the link    bandwidth    sent  as bf16  as f32
-0 → 1 forward     8.00 kbit/s  11.0 s   40.0 s  1m 20s
+0 → 1 forward     8.00 kbit/s  11.0 s   41.0 s  1m 21s
 1 → 0 backward              -       -        -       -
 
 run            final loss  held-out perplexity  tokens/s      time

@@ -125,6 +125,7 @@ impl Setup {
     /// # Errors
     /// As [`Setup::terms`].
     pub fn facts(&self) -> Result<RunFacts, RunError> {
+        let train = &self.config.train;
         Ok(RunFacts {
             run: self.run_id()?.to_string(),
             architecture: self.architecture.clone(),
@@ -132,6 +133,7 @@ impl Setup {
             seed: self.config.run.seed,
             tokenizer: self.tokenizer.clone(),
             data: self.training_text.clone(),
+            batch: [train.sequence, train.micro_batch, train.micro_batches],
         })
     }
 

@@ -103,6 +103,10 @@ impl<'a, 'e> Life<'a, 'e> {
         };
         let begin = Instant::now();
         let steps = self.setup.config.train.steps;
+        if outcome.steps >= steps {
+            let text = format!("the run has {} of {steps} steps: nothing is left to do", outcome.steps);
+            self.emit(Event::Warning { stage: self.stage, text })?;
+        }
         let mut tokens = 0;
         for step in outcome.steps + 1..=steps {
             let (loss, trained) = self.step(engine, step)?;

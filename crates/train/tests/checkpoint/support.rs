@@ -44,6 +44,7 @@ pub(crate) fn facts(arch: &Architecture, stages: &[&str]) -> RunFacts {
         seed: u64::MAX,
         tokenizer: "byte".into(),
         data: "e3b0c44298fc1c14".into(),
+        batch: [32, 3, 4],
     }
 }
 

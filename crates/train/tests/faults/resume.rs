@@ -85,6 +85,23 @@ fn a_finished_run_tells_its_result_again_and_does_nothing() {
 }
 
 #[test]
+fn another_batch_would_be_another_place_in_the_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, outcomes) = run(&config(dir.path(), &stages(2, &STEPS)), Resume::Fresh);
+    assert_all_well(outcomes);
+    for (setting, expected) in [
+        ("train.sequence=16", "train.sequence"),
+        ("train.micro_batch=2", "train.micro_batch"),
+        ("train.micro_batches=3", "train.micro_batches"),
+    ] {
+        let other = config(dir.path(), &stages(2, &[&STEPS[1..], &["train.steps=12", setting]].concat()));
+        let (_, outcomes) = run(&other, Resume::Newest);
+        let error = text(outcomes[0].as_ref().unwrap_err());
+        assert!(error.contains(expected), "{setting}: {error}");
+    }
+}
+
+#[test]
 fn with_another_number_of_stages() {
     goes_on_as_if_nothing_had_happened(1, 3, &[]);
     goes_on_as_if_nothing_had_happened(4, 2, &["model.tie_embeddings=true"]);
@@ -180,7 +197,7 @@ fn a_checkpoint_that_cannot_be_written_ends_every_stage_and_leaves_the_one_befor
     assert_origin(
         &outcomes,
         1,
-        &["cannot write ", "step-00000004/layer-0000.safetensors", "bytes of free space"],
+        &["cannot write ", "step-00000004/layer-0000.safetensors", "part of the checkpoint takes "],
     );
     assert!(story.iter().all(|events| losses(events).len() == 4));
     assert_eq!(checkpoints(&config, 1), [2]);
