@@ -118,10 +118,11 @@ fn manifests_that_lie() {
     let path = run.step(4).join("manifest.json");
     let honest = fs::read(&path).unwrap();
     for (field, value, expected) in [
-        ("hidden", json!(1u64 << 40), "size in bytes: expected at least "),
-        ("ffn", json!(1u64 << 50), "size in bytes: expected at least "),
-        ("vocab", json!(1u64 << 60), "size in bytes: expected at least "),
-        ("hidden", json!(0), "model.hidden = 0: expected at least 1"),
+        ("hidden", json!(1u64 << 24), "size in bytes: expected at least "),
+        ("ffn", json!(1u64 << 24), "size in bytes: expected at least "),
+        ("vocab", json!(1u64 << 24), "size in bytes: expected at least "),
+        ("hidden", json!(1u64 << 40), "model.hidden = 1099511627776: expected from 1 to 16777216"),
+        ("hidden", json!(0), "model.hidden = 0: expected from 1 to"),
         ("heads", json!(0), "model.heads = 0: expected a divisor"),
         ("heads", json!(3), "model.heads = 3: expected a divisor"),
         ("kv_heads", json!(0), "model.kv_heads = 0: expected a divisor"),

@@ -127,7 +127,7 @@ fn configurations_that_are_refused() {
         ("pipeline.layers=[\"embed 0\",\"1\",\"1 head\"]", "block 1 is on both stage 1 and stage 2"),
         ("data.tokenizer=absent.json", "cannot read "),
         ("model.vocab=255", "model.vocab = 255: expected at least the tokenizer's 256"),
-        ("train.micro_batch=9223372036854775807", "is too large"),
+        ("train.micro_batch=9223372036854775807", "expected from 1 to 16777216"),
     ] {
         let text = refused(&recipe, &["--set", set]);
         assert!(text.contains(expected), "{text}");

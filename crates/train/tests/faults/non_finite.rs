@@ -172,8 +172,13 @@ fn an_evaluation_that_is_not_finite_ends_the_run() {
     for policy in [STOP, SKIP] {
         for count in [1, 2] {
             let dir = tempfile::tempdir().unwrap();
-            let settings =
-                [policy, "train.steps=1", "optimizer.learning_rate=1e39", "optimizer.warmup_steps=0"];
+            let settings = [
+                policy,
+                "train.steps=1",
+                "optimizer.learning_rate=1e38",
+                "optimizer.weight_decay=1e38",
+                "optimizer.warmup_steps=0",
+            ];
             let (_, outcomes) = run(&config(dir.path(), &stages(count, &settings)), Resume::Fresh);
             let origin = (0..count).find(|&stage| {
                 let error = super::text(outcomes[stage].as_ref().unwrap_err());
