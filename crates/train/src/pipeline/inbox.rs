@@ -132,16 +132,15 @@ impl Inbox {
         }
     }
 
-    /// The better of `error` and what still arrives: the reason a peer gave for stopping explains a broken link.
+    /// The better of `error` and what still arrives: the reason a peer gave for stopping explains a link that ended.
     pub(crate) fn explain(&self, error: PipelineError) -> PipelineError {
-        let broken = |error: &PipelineError| matches!(error, PipelineError::Link(link) if !is_told(link));
-        if !broken(&error) {
+        if !is_an_end(&error) {
             return error;
         }
         let end = Instant::now() + GRACE;
         while let Ok(arrival) = self.arrivals.recv_timeout(end.saturating_duration_since(Instant::now())) {
             match arrival {
-                Arrival::Failed(reason) if !broken(&reason) => return reason,
+                Arrival::Failed(reason) if !is_an_end(&reason) => return reason,
                 // A peer may have sent frames ahead of its reason.
                 Arrival::Frame { .. } => drop(self.places.try_recv()),
                 Arrival::Failed(_) | Arrival::Lost(_) => {}
@@ -172,9 +171,12 @@ impl Inbox {
     }
 }
 
-/// Whether a peer said why it stopped.
-fn is_told(error: &LinkError) -> bool {
-    matches!(error, LinkError::PeerAborted { .. })
+/// Whether all that an error tells is that a link is no more. Others are causes: a peer that stops because of them
+/// cannot say it better.
+fn is_an_end(error: &PipelineError) -> bool {
+    use LinkError::{Broken, Closed, Unusable, Vanished};
+    let PipelineError::Link(link) = error else { return false };
+    matches!(link, Closed { .. } | Vanished { .. } | Broken { .. } | Unusable { .. })
 }
 
 #[cfg(test)]
