@@ -35,6 +35,11 @@ impl Boundary {
         self.codec.spec()
     }
 
+    /// Bytes that the codec made of everything so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Bits that the codec spent on an element so far; NaN before the first.
     pub fn bits_per_element(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.error.elements as f64
@@ -46,7 +51,7 @@ impl Boundary {
     }
 
     /// Encodes and decodes the activation of micro-batch `micro_batch`.
-    pub(super) fn pass(
+    pub(crate) fn pass(
         &mut self,
         mut h: HostTensor,
         micro_batch: usize,

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 
 use super::{Boundary, EvaluateError};
 use crate::data::MicroBatch;
-use crate::model::Part;
+use crate::model::{Architecture, Part};
 use crate::pipeline::{Compute, Forwarded, HostTensor};
 
 /// The parts of a model with the boundaries between them.
@@ -27,7 +27,7 @@ pub struct Perplexity {
 
 impl Pipeline {
     /// Joins `parts`, whose parameters are on `device` (without autodiff), with a boundary between any two.
-    pub(super) fn new(parts: Vec<Part>, boundaries: Vec<Boundary>, device: &Device) -> Self {
+    pub fn new(parts: Vec<Part>, boundaries: Vec<Boundary>, device: &Device) -> Self {
         let parts = parts.into_iter().map(|part| Compute::new(part, device.clone())).collect();
         Self { parts, boundaries }
     }
@@ -35,6 +35,24 @@ impl Pipeline {
     /// The boundaries, with what has passed them.
     pub fn boundaries(&self) -> &[Boundary] {
         &self.boundaries
+    }
+
+    /// The model.
+    ///
+    /// # Panics
+    /// Never: there is a first part.
+    pub fn architecture(&self) -> &Architecture {
+        self.parts[0].part().architecture()
+    }
+
+    /// The parts, in order.
+    pub(crate) fn parts(&self) -> &[Compute] {
+        &self.parts
+    }
+
+    /// The parts, and what is between them.
+    pub(crate) fn parts_and_boundaries(&mut self) -> (&[Compute], &mut [Boundary]) {
+        (&self.parts, &mut self.boundaries)
     }
 
     /// Evaluates `batches`; calls `done` after each of them.

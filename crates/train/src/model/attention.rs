@@ -1,9 +1,11 @@
 //! Causal self-attention with grouped key and value heads, and rotary positions.
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData, activation::softmax};
 
+use super::cache::LayerCache;
 use super::Architecture;
 use crate::config::RopeScaling;
 
@@ -23,27 +25,40 @@ impl Heads {
     /// `softmax(Q K^T / sqrt(d) + causal) V`.
     ///
     /// `q: [samples * tokens, query * dim]`, `k`, `v: [samples * tokens, key_value * dim]`; the result is like `q`.
+    /// With a cache, the only sample's tokens follow those that are in it, and join them.
     pub(crate) fn attend(
         &self,
         [q, k, v]: [Tensor<2>; 3],
         [samples, tokens]: [usize; 2],
         rotary: Option<&Rotary>,
+        cache: Option<&mut LayerCache>,
     ) -> Tensor<2> {
         let device = q.device();
-        let split = |x: Tensor<2>, heads| x.reshape([samples, tokens, heads, self.dim]).swap_dims(1, 2);
+        let split = |x: Tensor<2>, heads| {
+            let rows = x.dims()[0];
+            x.reshape([samples, rows / samples, heads, self.dim]).swap_dims(1, 2)
+        };
         let (mut q, mut k) = (split(q, self.query), split(k, self.key_value));
-        let mut v = split(v, self.key_value);
         if let Some(rotary) = rotary {
             q = rotary.rotate(q);
             k = rotary.rotate(k);
         }
+        let (mut k, mut v) = match cache {
+            None => (k, split(v, self.key_value)),
+            Some(cache) => {
+                let rows = k.swap_dims(1, 2).reshape([tokens, self.key_value * self.dim]);
+                let [k, v] = cache.extend([rows, v]);
+                (split(k, self.key_value), split(v, self.key_value))
+            }
+        };
+        let keys = k.dims()[2];
         let shared = self.query / self.key_value;
         if shared > 1 {
             k = repeat_heads(k, shared);
             v = repeat_heads(v, shared);
         }
         let scores = (q * (self.dim as f64).powf(-0.5)).matmul(k.transpose());
-        let scores = scores.mask_fill(future(tokens, &device), f32::NEG_INFINITY);
+        let scores = scores.mask_fill(future(tokens, keys, &device), f32::NEG_INFINITY);
         softmax(scores, 3).matmul(v).swap_dims(1, 2).reshape([samples * tokens, self.query * self.dim])
     }
 }
@@ -59,10 +74,11 @@ fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
     ])
 }
 
-/// True where a key lies after its query: `[1, 1, tokens, tokens]`.
-fn future(tokens: usize, device: &Device) -> Tensor<4, Bool> {
-    let mask: Vec<bool> = (0..tokens * tokens).map(|i| i % tokens > i / tokens).collect();
-    Tensor::from_data(TensorData::new(mask, [1, 1, tokens, tokens]), device)
+/// True where a key lies after its query, the queries being the last of the keys: `[1, 1, queries, keys]`.
+fn future(queries: usize, keys: usize, device: &Device) -> Tensor<4, Bool> {
+    let past = keys - queries;
+    let mask: Vec<bool> = (0..queries * keys).map(|i| i % keys > past + i / keys).collect();
+    Tensor::from_data(TensorData::new(mask, [1, 1, queries, keys]), device)
 }
 
 /// Rotary position embedding, the half-split layout of Hugging Face files (Su et al., 2021).
@@ -73,11 +89,12 @@ pub(crate) struct Rotary {
 }
 
 impl Rotary {
-    /// The angles of the first `tokens` positions.
-    pub(crate) fn new(arch: &Architecture, tokens: usize, device: &Device) -> Self {
-        let half = arch.head_dim() / 2;
+    /// The angles of `positions`.
+    pub(crate) fn new(arch: &Architecture, positions: Range<usize>, device: &Device) -> Self {
+        let (half, tokens) = (arch.head_dim() / 2, positions.len());
         let periods: Vec<f64> = (0..half).map(|pair| period(arch, pair)).collect();
-        let angles: Vec<f64> = (0..tokens * half).map(|i| (i / half) as f64 / periods[i % half]).collect();
+        let angle = |position| periods.iter().map(move |period| position as f64 / period);
+        let angles: Vec<f64> = positions.flat_map(angle).collect();
         let table = |f: fn(f64) -> f64| {
             let values: Vec<f32> = angles.iter().map(|&a| f(a) as f32).collect();
             Tensor::from_data(TensorData::new(values, [1, 1, tokens, half]), device)

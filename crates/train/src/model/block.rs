@@ -3,6 +3,7 @@
 use burn::tensor::{Tensor, activation};
 
 use super::attention::{Heads, Rotary};
+use super::cache::LayerCache;
 use super::linear::Linear;
 use super::norm::Norm;
 use super::{Architecture, Leaves, ParamSet};
@@ -84,13 +85,19 @@ impl Block {
         Self { heads: Heads::of(arch), attention_norm, qkv, attention_out, mlp_norm, mlp }
     }
 
-    /// `h: [samples, tokens, hidden]` to the same shape; `rotary` for all families but GPT-2.
-    pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>, rotary: Option<&Rotary>) -> Tensor<3> {
+    /// `h: [samples, tokens, hidden]` to the same shape; `rotary` for all families but GPT-2; `cache` if tokens came before.
+    pub(crate) fn forward(
+        &self,
+        leaves: &Leaves,
+        h: Tensor<3>,
+        rotary: Option<&Rotary>,
+        cache: Option<&mut LayerCache>,
+    ) -> Tensor<3> {
         let [samples, tokens, hidden] = h.dims();
         let h = h.reshape([samples * tokens, hidden]);
         let x = self.attention_norm.forward(leaves, h.clone());
         let qkv = self.qkv.forward(leaves, x, self.heads.dim);
-        let x = self.heads.attend(qkv, [samples, tokens], rotary);
+        let x = self.heads.attend(qkv, [samples, tokens], rotary, cache);
         let h = h + self.attention_out.forward(leaves, x);
         let x = self.mlp_norm.forward(leaves, h.clone());
         let h = h + self.mlp.forward(leaves, x);

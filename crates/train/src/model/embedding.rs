@@ -31,13 +31,13 @@ impl Embedding {
         Self { tokens, positions, hidden: arch.hidden }
     }
 
-    /// `ids: [samples, tokens]` to `[samples, tokens, hidden]`.
-    pub(crate) fn forward(&self, leaves: &Leaves, ids: Tensor<2, Int>) -> Tensor<3> {
+    /// `ids: [samples, tokens]`, the first of them at position `start`, to `[samples, tokens, hidden]`.
+    pub(crate) fn forward(&self, leaves: &Leaves, ids: Tensor<2, Int>, start: usize) -> Tensor<3> {
         let [samples, tokens] = ids.dims();
         let h = leaves.matrix(self.tokens).select(0, ids.reshape([samples * tokens]));
         let h = h.reshape([samples, tokens, self.hidden]);
         match self.positions {
-            Some(positions) => h + leaves.matrix(positions).narrow(0, 0, tokens).unsqueeze::<3>(),
+            Some(positions) => h + leaves.matrix(positions).narrow(0, start, tokens).unsqueeze::<3>(),
             None => h,
         }
     }

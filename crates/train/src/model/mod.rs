@@ -3,6 +3,7 @@
 mod architecture;
 mod attention;
 mod block;
+mod cache;
 mod embedding;
 mod head;
 mod init;
@@ -12,6 +13,7 @@ mod params;
 mod unit;
 
 pub use architecture::Architecture;
+pub use cache::KvCache;
 pub use head::token_losses;
 pub use params::{Init, Leaves, Matrix, ParamSet, Parameter, Vector};
 pub use unit::{Activation, Part};

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use super::attention::Rotary;
 use super::block::Block;
+use super::cache::KvCache;
 use super::embedding::Embedding;
 use super::head::Head;
 use super::{Architecture, Leaves, ParamSet};
@@ -102,20 +103,51 @@ impl Part {
     /// # Panics
     /// When `x` is not what the first unit takes: ids for the embedding, the residual stream for the others.
     pub fn forward(&self, leaves: &Leaves, x: Activation) -> Activation {
-        let (tokens, device) = match &x {
-            Activation::Ids(ids) => (ids.dims()[1], ids.device()),
-            Activation::Hidden(h) => (h.dims()[1], h.device()),
+        self.run(leaves, x, None, usize::MAX)
+    }
+
+    /// As [`Part::forward`], for tokens of one sample that follow those that `cache` has seen. The head gives the logits
+    /// of the last `last` tokens alone.
+    ///
+    /// # Panics
+    /// As [`Part::forward`]; for more than one sample, or more tokens than the cache has room for.
+    pub fn forward_cached(
+        &self,
+        leaves: &Leaves,
+        x: Activation,
+        cache: &mut KvCache,
+        last: usize,
+    ) -> Activation {
+        self.run(leaves, x, Some(cache), last)
+    }
+
+    fn run(
+        &self,
+        leaves: &Leaves,
+        x: Activation,
+        mut cache: Option<&mut KvCache>,
+        last: usize,
+    ) -> Activation {
+        let ([samples, tokens], device) = match &x {
+            Activation::Ids(ids) => (ids.dims(), ids.device()),
+            Activation::Hidden(h) => ([h.dims()[0], h.dims()[1]], h.device()),
             Activation::Logits(_) => unreachable!("nothing follows the head"),
         };
-        let rotary = self.arch.is_rotary().then(|| Rotary::new(&self.arch, tokens, &device));
-        self.units.iter().fold(x, |x, unit| match (unit, x) {
+        let start = cache.as_mut().map_or(0, |cache| cache.advance(samples, tokens));
+        let rotary = || Rotary::new(&self.arch, start..start + tokens, &device);
+        let rotary = self.arch.is_rotary().then(rotary);
+        self.units.iter().enumerate().fold(x, |x, (index, unit)| match (unit, x) {
             (Built::Embed(embedding), Activation::Ids(ids)) => {
-                Activation::Hidden(embedding.forward(leaves, ids))
+                Activation::Hidden(embedding.forward(leaves, ids, start))
             }
             (Built::Block(block), Activation::Hidden(h)) => {
-                Activation::Hidden(block.forward(leaves, h, rotary.as_ref()))
+                let cache = cache.as_mut().map(|cache| cache.layer(index));
+                Activation::Hidden(block.forward(leaves, h, rotary.as_ref(), cache))
             }
-            (Built::Head(head), Activation::Hidden(h)) => Activation::Logits(head.forward(leaves, h)),
+            (Built::Head(head), Activation::Hidden(h)) => {
+                let h = if last < tokens { h.narrow(1, tokens - last, last) } else { h };
+                Activation::Logits(head.forward(leaves, h))
+            }
             (unit, x) => panic!("{unit:?} does not take {x:?}"),
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::data::MicroBatch;
-use crate::model::{Activation, Leaves, Part, token_losses};
+use crate::model::{Activation, KvCache, Leaves, Part, token_losses};
 
 /// A tensor in host memory, on its way between a stage and a link: `[samples, tokens, channels]`, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,15 @@ pub enum Forwarded {
     Hidden(HostTensor),
     /// Sum of the tokens' losses, in nats.
     Loss(f64),
+}
+
+/// What a pass over further tokens of a sequence ends in.
+#[derive(Debug)]
+pub enum Extended {
+    /// An activation for the next part.
+    Hidden(HostTensor),
+    /// Logits `[tokens, vocab]`, row-major.
+    Logits(Vec<f32>),
 }
 
 /// A stage's part of the model with the micro-batches it has in flight.
@@ -81,7 +90,7 @@ impl Compute {
         let entered = entered.map(|h| upload(h, &device).require_grad());
         let input = match &entered {
             Some(h) => Activation::Hidden(h.clone()),
-            None => Activation::Ids(ids(&batch.inputs, batch, &device)),
+            None => Activation::Ids(ids(&batch.inputs, [batch.samples, batch.tokens], &device)),
         };
         let (left, forwarded) = match self.part.forward(&leaves, input) {
             Activation::Logits(logits) => {
@@ -140,7 +149,7 @@ impl Compute {
         let leaves = self.part.params().constants();
         let input = match entered {
             Some(h) => Activation::Hidden(upload(h, &self.device)),
-            None => Activation::Ids(ids(&batch.inputs, batch, &self.device)),
+            None => Activation::Ids(ids(&batch.inputs, [batch.samples, batch.tokens], &self.device)),
         };
         match self.part.forward(&leaves, input) {
             Activation::Logits(logits) => Forwarded::Loss(loss_of(logits, batch, &self.device).1),
@@ -148,18 +157,51 @@ impl Compute {
             Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
         }
     }
+
+    /// An empty cache with room for `capacity` tokens of one sequence.
+    ///
+    /// # Panics
+    /// When the model's context is shorter.
+    pub fn cache(&self, capacity: usize) -> KvCache {
+        KvCache::new(&self.part, capacity, &self.device)
+    }
+
+    /// A forward pass without a graph over `tokens`, which follow those in `cache`; `entered` is what they are behind the
+    /// previous part, `None` on the first. The last part gives the logits of the last `last` of them.
+    ///
+    /// # Panics
+    /// When the cache has no room for them.
+    pub fn extend(
+        &self,
+        tokens: &[u32],
+        entered: Option<HostTensor>,
+        cache: &mut KvCache,
+        last: usize,
+    ) -> Extended {
+        let leaves = self.part.params().constants();
+        let input = match entered {
+            Some(h) => Activation::Hidden(upload(h, &self.device)),
+            None => Activation::Ids(ids(tokens, [1, tokens.len()], &self.device)),
+        };
+        match self.part.forward_cached(&leaves, input, cache, last) {
+            Activation::Logits(logits) => Extended::Logits(values(logits)),
+            Activation::Hidden(h) => Extended::Hidden(download(h)),
+            Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
+        }
+    }
 }
 
 fn loss_of(logits: Tensor<2>, batch: &MicroBatch, device: &Device) -> (Tensor<1>, f64) {
-    let targets = ids(&batch.targets, batch, device).flatten::<1>(0, 1);
+    let targets = ids(&batch.targets, [batch.samples, batch.tokens], device).flatten::<1>(0, 1);
     let loss = token_losses(logits, targets).sum();
     let sum: f32 = loss.clone().into_scalar();
     (loss, f64::from(sum))
 }
 
-fn ids(tokens: &[u32], batch: &MicroBatch, device: &Device) -> Tensor<2, Int> {
+/// `shape: [samples, tokens]`.
+fn ids(tokens: &[u32], shape: [usize; 2], device: &Device) -> Tensor<2, Int> {
     let ids: Vec<i64> = tokens.iter().map(|&id| i64::from(id)).collect();
-    Tensor::from_data(TensorData::new(ids, [batch.samples, batch.tokens]), device)
+    Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
 fn upload(tensor: HostTensor, device: &Device) -> Tensor<3> {
@@ -168,6 +210,9 @@ fn upload(tensor: HostTensor, device: &Device) -> Tensor<3> {
 
 fn download(tensor: Tensor<3>) -> HostTensor {
     let shape = tensor.dims();
-    let values = tensor.into_data().try_into_vec::<f32>().expect("activations are f32");
-    HostTensor { shape, values }
+    HostTensor { shape, values: values(tensor) }
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_into_vec::<f32>().expect("activations are f32")
 }

@@ -13,7 +13,7 @@ mod schedule;
 mod step;
 mod tied;
 
-pub use compute::{Compute, Forwarded, HostTensor};
+pub use compute::{Compute, Extended, Forwarded, HostTensor};
 pub use engine::{Attachment, Engine, EngineSettings, Evaluation};
 pub use error::PipelineError;
 pub use frames::{Content, FrameKey};
