@@ -63,6 +63,7 @@ fn configurations() {
             ..base.clone()
         },
         DecoderConfig {
+            head_dim: 8,
             context: 65536,
             rope: Some(Rope { theta: 500_000.0, scaling: llama3 }),
             ..base.clone()
