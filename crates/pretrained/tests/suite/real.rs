@@ -21,7 +21,8 @@ fn check(name: &str) {
         assert_eq!(format!("{:?}", file.format(tensor).unwrap()), *format, "{tensor}");
         let values = file.read(tensor).unwrap();
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits: Vec<String> = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = digits.concat();
         assert_eq!(found, *expected, "{tensor} in {format}");
     }
 }

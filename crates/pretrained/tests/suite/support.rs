@@ -32,13 +32,13 @@ pub(crate) fn copy(name: &str) -> TempDir {
 
 /// An error and its causes, as a user sees them.
 pub(crate) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
+    let mut parts = vec![error.to_string()];
     let mut source = error.source();
     while let Some(cause) = source {
-        text += &format!(": {cause}");
+        parts.push(cause.to_string());
         source = cause.source();
     }
-    text
+    parts.join(": ")
 }
 
 /// What opening says, with everything read that can be.
