@@ -112,12 +112,16 @@ impl Pretrained {
     /// The tokenizer that came with the model.
     ///
     /// # Errors
-    /// There is none, it cannot be read, or it is of a kind that is not supported.
+    /// There is none, it cannot be read, is of a kind that is not supported, or has more tokens than the model.
     pub fn tokenizer(&self) -> Result<TokenizerFiles, Error> {
-        match &self.tokenizer {
-            tokenizer::Source::Folder => tokenizer::from_folder(&self.path),
-            tokenizer::Source::Gguf(metadata) => tokenizer::from_gguf(&self.path, metadata),
-        }
+        let files = match &self.tokenizer {
+            tokenizer::Source::Folder => tokenizer::from_folder(&self.path)?,
+            tokenizer::Source::Gguf(metadata) => tokenizer::from_gguf(&self.path, metadata)?,
+        };
+        let (most, found) = (self.config.vocab, files.vocab_size);
+        let expected = format_args!("at most {most} tokens, as the model has");
+        require(found <= most, &self.path, "tokenizer", expected, found)?;
+        Ok(files)
     }
 
     /// Compares the tensors with those of the configuration.

@@ -127,13 +127,10 @@ fn rotary(fields: Fields<'_>, family: Family) -> Result<DecoderConfig, Error> {
 }
 
 fn head_dim(fields: Fields<'_>, hidden: usize, heads: usize) -> Result<usize, Error> {
-    match hidden.checked_rem(heads) {
-        Some(0) => Ok(hidden / heads),
-        _ => {
-            let expected = format_args!("a divisor of {hidden}");
-            Err(Error::mismatch(fields.path(), "number of heads", expected, heads))
-        }
+    if hidden.checked_rem(heads) == Some(0) {
+        return Ok(hidden / heads);
     }
+    Err(Error::mismatch(fields.path(), "number of heads", format_args!("a divisor of {hidden}"), heads))
 }
 
 /// From `rope_parameters` (transformers 5), or from `rope_theta` and `rope_scaling`.

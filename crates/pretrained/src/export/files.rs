@@ -57,14 +57,6 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// Gives the finished folder its name.
 pub(super) fn publish(temporary: TempDir, folder: &Path, parent: &Path) -> Result<(), Error> {
-    #[cfg(unix)]
-    {
-        // A temporary folder is its owner's alone; this one is to be like any other.
-        use std::os::unix::fs::PermissionsExt;
-        let mode = fs::metadata(parent).map_err(Error::io("open", parent))?.permissions().mode() & 0o777;
-        let permissions = fs::Permissions::from_mode(mode | 0o700);
-        fs::set_permissions(temporary.path(), permissions).map_err(Error::io("change", temporary.path()))?;
-    }
     sync_folder(temporary.path())?;
     fs::rename(temporary.path(), folder).map_err(Error::io("create", folder))?;
     // Nothing of that name is left to remove.

@@ -115,8 +115,12 @@ where
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-    let temporary = tempfile::Builder::new().prefix(&format!(".{name}.")).suffix(".tmp").tempdir_in(parent);
-    let temporary = temporary.map_err(Error::io("create a folder in", parent))?;
+    let prefix = format!(".{name}.");
+    let mut temporary = tempfile::Builder::new();
+    temporary.prefix(&prefix).suffix(".tmp");
+    #[cfg(unix)]
+    temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777)); // less the umask, as any new folder
+    let temporary = temporary.tempdir_in(parent).map_err(Error::io("create a folder in", parent))?;
 
     weights::write(temporary.path(), export, &mut |spec| {
         let source = |source: E| Error::Source { name: spec.name.clone(), source: source.into() };

@@ -5,7 +5,7 @@ mod index;
 mod names;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -38,7 +38,8 @@ pub(crate) fn open(folder: &Path) -> Result<(DecoderConfig, BTreeMap<String, Sou
     Ok((config, tensors))
 }
 
-fn weight_files(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+/// The files of the weights; those an index names need not be there.
+pub(crate) fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let (single, sharded) = (folder.join(WEIGHTS), folder.join(INDEX));
     match (single.is_file(), sharded.is_file()) {
         (true, _) => Ok(vec![single]),

@@ -95,15 +95,9 @@ impl Format {
         );
         let blocks = bytes.chunks_exact(self.block_bytes()).zip(out.chunks_exact_mut(self.block_len()));
         match self {
-            Self::F32 => {
-                each(blocks, |[a, b, c, d], [y]: &mut [f32; 1]| *y = f32::from_le_bytes([*a, *b, *c, *d]))
-            }
-            Self::F16 => {
-                each(blocks, |[a, b], [y]: &mut [f32; 1]| *y = f16::from_le_bytes([*a, *b]).to_f32())
-            }
-            Self::BF16 => {
-                each(blocks, |[a, b], [y]: &mut [f32; 1]| *y = bf16::from_le_bytes([*a, *b]).to_f32())
-            }
+            Self::F32 => each(blocks, |bytes, [y]: &mut [f32; 1]| *y = f32::from_le_bytes(*bytes)),
+            Self::F16 => each(blocks, |bytes, [y]: &mut [f32; 1]| *y = f16::from_le_bytes(*bytes).to_f32()),
+            Self::BF16 => each(blocks, |bytes, [y]: &mut [f32; 1]| *y = bf16::from_le_bytes(*bytes).to_f32()),
             Self::Q4_0 => each(blocks, block::q4_0),
             Self::Q4_1 => each(blocks, block::q4_1),
             Self::Q5_0 => each(blocks, block::q5_0),

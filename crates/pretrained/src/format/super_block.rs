@@ -51,7 +51,7 @@ pub(super) fn q6_k(block: &[u8; 210], out: &mut [f32; 256]) {
     }
 }
 
-/// The scales and minima of the 8 groups of a Q4_K or Q5_K block.
+/// The scales and minima of the 8 groups of a `Q4_K` or `Q5_K` block.
 struct Groups<'a> {
     d: f32,
     d_min: f32,

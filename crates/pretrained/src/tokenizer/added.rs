@@ -21,23 +21,24 @@ const UNUSED: i64 = 5;
 /// The vocabulary of a file.
 pub(super) struct Tokens<'a> {
     pub(super) path: &'a Path,
-    pub(super) tokens: &'a [String],
+    /// By id.
+    pub(super) texts: &'a [String],
     kinds: Option<&'a [i64]>,
 }
 
 impl<'a> Tokens<'a> {
     pub(super) fn read(metadata: &'a Metadata) -> Result<Self, Error> {
         let path = metadata.path();
-        let tokens = metadata.needed(TOKENS, metadata.strings(TOKENS)?)?;
+        let texts = metadata.needed(TOKENS, metadata.strings(TOKENS)?)?;
         let kinds = metadata.integers(KINDS)?;
-        let found = kinds.map_or(tokens.len(), <[i64]>::len);
+        let found = kinds.map_or(texts.len(), <[i64]>::len);
         let what = format_args!("length of metadata `{KINDS}`");
-        require(found == tokens.len(), path, what, tokens.len(), found)?;
+        require(found == texts.len(), path, what, texts.len(), found)?;
         let mut seen = HashSet::new();
-        let twice = tokens.iter().find(|token| !seen.insert(token.as_str()));
+        let twice = texts.iter().find(|token| !seen.insert(token.as_str()));
         let what = format_args!("metadata `{TOKENS}`");
         require(twice.is_none(), path, what, "different tokens", format_args!("{twice:?} twice"))?;
-        Ok(Self { path, tokens, kinds })
+        Ok(Self { path, texts, kinds })
     }
 
     fn kind(&self, id: usize) -> i64 {
@@ -46,19 +47,19 @@ impl<'a> Tokens<'a> {
 
     /// Text to id, of all tokens that are in use: the rest fills a vocabulary up to a round number.
     pub(super) fn vocab(&self) -> Map<String, Value> {
-        let used = self.tokens.iter().enumerate().filter(|(id, _)| self.kind(*id) != UNUSED);
+        let used = self.texts.iter().enumerate().filter(|(id, _)| self.kind(*id) != UNUSED);
         used.map(|(id, token)| (token.clone(), json!(id))).collect()
     }
 
     /// The tokens that are cut out of a text before anything else, as `added_tokens` of a `tokenizer.json`.
     pub(super) fn added(&self) -> Vec<Value> {
-        let ids = 0..self.tokens.len();
+        let ids = 0..self.texts.len();
         let added = ids.filter(|&id| matches!(self.kind(id), CONTROL | USER_DEFINED));
         added
             .map(|id| {
                 json!({
                     "id": id,
-                    "content": self.tokens[id],
+                    "content": self.texts[id],
                     "single_word": false,
                     "lstrip": false,
                     "rstrip": false,

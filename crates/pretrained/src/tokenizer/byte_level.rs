@@ -45,10 +45,10 @@ impl Pre {
         match self {
             Self::Gpt2 => byte_level(true),
             Self::SmolLm => {
-                sequence(json!({ "type": "Digits", "individual_digits": true }), byte_level(true))
+                sequence(&json!({ "type": "Digits", "individual_digits": true }), &byte_level(true))
             }
-            Self::Llama3 => sequence(split(r"\p{N}{1,3}"), byte_level(false)),
-            Self::Qwen2 => sequence(split(r"\p{N}"), byte_level(false)),
+            Self::Llama3 => sequence(&split(r"\p{N}{1,3}"), &byte_level(false)),
+            Self::Qwen2 => sequence(&split(r"\p{N}"), &byte_level(false)),
         }
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn json(metadata: &Metadata, tokens: &Tokens<'_>, pre: Pre) -> Result
     }))
 }
 
-fn sequence(first: Value, second: Value) -> Value {
+fn sequence(first: &Value, second: &Value) -> Value {
     json!({ "type": "Sequence", "pretokenizers": [first, second] })
 }
 

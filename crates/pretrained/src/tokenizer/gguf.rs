@@ -37,7 +37,7 @@ pub(crate) fn from_gguf(path: &Path, metadata: &Metadata) -> Result<TokenizerFil
     stop.dedup();
     Ok(TokenizerFiles {
         json: serde_json::to_vec(&json).map_err(Error::json(path))?,
-        vocab_size: tokens.tokens.len(),
+        vocab_size: tokens.texts.len(),
         chat_template: metadata.string("tokenizer.chat_template")?.map(str::to_owned),
         bos,
         eos,
@@ -54,14 +54,12 @@ fn special(
     key: &str,
 ) -> Result<Option<SpecialToken>, Error> {
     let Some(id) = metadata.unsigned(key)? else { return Ok(None) };
-    let text = usize::try_from(id).ok().and_then(|id| tokens.tokens.get(id));
-    match (text, u32::try_from(id)) {
-        (Some(text), Ok(id)) => Ok(Some(SpecialToken { id, text: text.clone() })),
-        _ => {
-            let expected = format_args!("below {}", tokens.tokens.len());
-            Err(Error::mismatch(path, format_args!("metadata `{key}`"), expected, id))
-        }
+    let text = usize::try_from(id).ok().and_then(|id| tokens.texts.get(id));
+    if let (Some(text), Ok(id)) = (text, u32::try_from(id)) {
+        return Ok(Some(SpecialToken { id, text: text.clone() }));
     }
+    let expected = format_args!("below {}", tokens.texts.len());
+    Err(Error::mismatch(path, format_args!("metadata `{key}`"), expected, id))
 }
 
 /// A post-processor that puts `bos` in front of every text.

@@ -1,5 +1,7 @@
 //! `[model]`
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::{ConfigError, f32_is_normal, require, require_size};
@@ -37,6 +39,10 @@ impl Family {
 /// The model's family and sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelConfig {
+    /// A Hugging Face folder or a `.gguf` file from which the weights come. The other keys then come from it too: those
+    /// that are written must agree with it. Default: none, and the weights start from the seed.
+    #[serde(default)]
+    pub pretrained: Option<PathBuf>,
     /// `"gpt2"`, `"llama"`, `"qwen2"` or `"qwen3"`. Required.
     pub family: Family,
     /// Transformer blocks. Required.

@@ -72,7 +72,8 @@ impl Architecture {
     /// # Errors
     /// The first number that no model can have, under its configuration key.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let model = ModelConfig {
+        ModelConfig {
+            pretrained: None,
             family: self.family,
             layers: self.layers,
             hidden: self.hidden,
@@ -86,8 +87,8 @@ impl Architecture {
             rope_theta: self.is_rotary().then_some(self.rope_theta),
             rope_scaling: self.rope_scaling,
             vocab: Some(self.vocab),
-        };
-        model.validate()
+        }
+        .validate()
     }
 
     /// Values in the parameters of `unit`, known without building it; `u64::MAX` where that is not enough.

@@ -9,7 +9,7 @@ use super::block::Block;
 use super::cache::KvCache;
 use super::embedding::Embedding;
 use super::head::Head;
-use super::{Architecture, Leaves, ParamSet};
+use super::{Architecture, Leaves, ParamSet, Parameter};
 use crate::config::Unit;
 
 #[derive(Debug)]
@@ -44,7 +44,15 @@ pub struct Part {
 impl Part {
     /// Builds the units `ids` of `arch` on `device` (without autodiff), started from `seed`.
     pub fn new(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
-        let mut params = ParamSet::new(device.clone(), seed);
+        Self::build(arch, ids, ParamSet::new(device.clone(), Some(seed)))
+    }
+
+    /// As [`Part::new`], all parameters zero: their values are still to be loaded.
+    pub fn empty(arch: &Architecture, ids: &[Unit], device: &Device) -> Self {
+        Self::build(arch, ids, ParamSet::new(device.clone(), None))
+    }
+
+    fn build(arch: &Architecture, ids: &[Unit], mut params: ParamSet) -> Self {
         let mut units = Vec::with_capacity(ids.len());
         let mut ranges = Vec::with_capacity(ids.len());
         for id in ids {
@@ -96,6 +104,15 @@ impl Part {
         }
         let embedding = self.params.position(super::embedding::token_name(self.arch.family));
         (embedding, self.params.position(super::head::OUTPUT_NAME))
+    }
+
+    /// The name of `parameter` in a file of the whole model: of a tied matrix there is only the embedding's copy.
+    pub fn stored_name<'a>(&self, parameter: &'a Parameter) -> &'a str {
+        if self.arch.tied && parameter.name == super::head::OUTPUT_NAME {
+            super::embedding::token_name(self.arch.family)
+        } else {
+            &parameter.name
+        }
     }
 
     /// Runs the units in order.

@@ -1,5 +1,8 @@
 //! What can end a run.
 
+use std::io;
+use std::path::PathBuf;
+
 use thinwire_codec::SpecError;
 use thinwire_link::TermsError;
 
@@ -19,6 +22,17 @@ pub enum RunError {
     /// A text or the tokenizer.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The model that training starts from.
+    #[error(transparent)]
+    Pretrained(#[from] thinwire_pretrained::Error),
+    /// The weights of the model that training starts from.
+    #[error("cannot read the weights in {}", path.display())]
+    Weights {
+        /// The model.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A codec whose settings do not fit.
     #[error("a codec of the configuration cannot be used")]
     Codec(#[from] SpecError),

@@ -1,12 +1,13 @@
 //! Every family against `transformers` and PyTorch: `tests/fixtures/make_families.py` made the models and what they
 //! compute.
 
-use std::collections::BTreeSet;
-
+use burn::tensor::Device;
+use thinwire_pretrained::Pretrained;
 use thinwire_train::config::{Family, RopeScaling};
-use thinwire_train::model::{Architecture, Part};
+use thinwire_train::model::Architecture;
+use thinwire_train::pretrained::load_part;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, folder};
 use crate::parts::{cut, pass};
 
 /// Largest difference of a logit. They are of size 1 to 10.
@@ -68,35 +69,6 @@ fn models() -> Vec<(&'static str, Architecture)> {
     ]
 }
 
-/// Sets every parameter to the file's tensor of that name, and asserts that the file has no other.
-fn load(parts: &mut [Part], model: &str, tied: bool) {
-    let file = Fixture::read(model, "model.safetensors");
-    let mut unread: BTreeSet<String> = file.names().into_iter().collect();
-    for part in parts {
-        let params = part.params_mut();
-        let read = |name: &str| {
-            let twin = if tied && name == "lm_head.weight" { embedding(&file) } else { name.to_owned() };
-            file.floats(&twin)
-        };
-        let values: Vec<_> = params.iter().map(|p| (p.shape.clone(), read(&p.name))).collect();
-        for (expected, (shape, _)) in &values {
-            assert_eq!(expected, shape);
-        }
-        let values: Vec<_> = values.into_iter().map(|(_, (_, values))| params.upload(values)).collect();
-        for (param, value) in params.iter_mut().zip(values) {
-            unread.remove(&param.name);
-            param.value = value;
-        }
-    }
-    assert!(unread.is_empty(), "{model}: {unread:?} belong to no parameter");
-}
-
-/// The name of the embedding matrix, which a tied head shares.
-fn embedding(file: &Fixture) -> String {
-    let is_embedding = |name: &String| name.ends_with("wte.weight") || name.ends_with("embed_tokens.weight");
-    file.names().into_iter().find(is_embedding).unwrap()
-}
-
 /// The largest difference, and the largest expected magnitude.
 fn difference(found: &[f32], expected: &[f32]) -> (f32, f32) {
     assert_eq!(found.len(), expected.len());
@@ -107,14 +79,16 @@ fn difference(found: &[f32], expected: &[f32]) -> (f32, f32) {
 }
 
 fn agrees_with_transformers(model: &str, arch: &Architecture, cuts: &[usize]) {
+    let opened = Pretrained::open(folder(model)).unwrap();
+    assert_eq!(Architecture::from(opened.config()), *arch, "{model}");
     arch.validate().unwrap();
-    let expected = Fixture::read(model, "expected.safetensors");
+    let expected = Fixture::read(model);
     let (shape, ids) = expected.ids("ids");
     let [samples, tokens] = [shape[0], shape[1] - 1];
     let shifted =
         |by: usize| ids.chunks(shape[1]).flat_map(|row| &row[by..by + tokens]).copied().collect::<Vec<_>>();
-    let mut parts = cut(arch, cuts, 0);
-    load(&mut parts, model, arch.tied);
+    let load = |units: &Vec<_>| load_part(&opened, units, &Device::flex()).unwrap();
+    let parts: Vec<_> = cut(arch.layers, cuts).iter().map(load).collect();
     let mut pass = pass(&parts, [shifted(0), shifted(1)], [samples, tokens]);
 
     let (error, _) = difference(&pass.logits, &expected.floats("logits").1);
@@ -133,8 +107,7 @@ fn agrees_with_transformers(model: &str, arch: &Architecture, cuts: &[usize]) {
         let (error, scale) = difference(&mean, &expected.floats(&format!("gradient.{name}")).1);
         assert!(error < GRADIENTS * scale, "{model} cut at {cuts:?}: {name}: {error} of {scale}");
     }
-    let gradients = expected.names().iter().filter(|name| name.starts_with("gradient.")).count();
-    assert_eq!(pass.gradients.len(), gradients, "{model}: every parameter is compared");
+    assert_eq!(pass.gradients.len(), opened.names().count(), "{model}: every parameter is compared");
 }
 
 #[test]

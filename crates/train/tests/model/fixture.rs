@@ -1,23 +1,22 @@
 //! The models that `tests/fixtures/make_families.py` made, and what `transformers` and PyTorch compute with them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-/// A file of tensors.
+/// The Hugging Face folder of a model.
+pub(crate) fn folder(model: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/families").join(model)
+}
+
+/// What is expected of a model.
 pub(crate) struct Fixture(Vec<u8>);
 
 impl Fixture {
-    /// `model.safetensors` or `expected.safetensors` of a model.
-    pub(crate) fn read(model: &str, file: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/families");
-        Self(fs::read(folder.join(model).join(file)).unwrap())
-    }
-
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.tensors().names().into_iter().map(str::to_owned).collect()
+    pub(crate) fn read(model: &str) -> Self {
+        Self(fs::read(folder(model).join("expected.safetensors")).unwrap())
     }
 
     /// Shape and values of an f32 tensor.

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use thinwire_train::config::{StageUnits, Unit};
-use thinwire_train::model::{Activation, Architecture, Part, token_losses};
+use thinwire_train::model::{Activation, Part, token_losses};
 
 /// What a pass computes.
 pub(crate) struct Pass {
@@ -14,12 +14,12 @@ pub(crate) struct Pass {
     pub(crate) gradients: Vec<(String, Vec<f32>)>,
 }
 
-/// The model cut in front of the given positions of its unit list.
-pub(crate) fn cut(arch: &Architecture, cuts: &[usize], seed: u64) -> Vec<Part> {
-    let whole = StageUnits { embed: true, blocks: 0..arch.layers, head: true };
+/// The units of each part of a model of `layers` blocks that is cut in front of the given positions of its unit list.
+pub(crate) fn cut(layers: usize, cuts: &[usize]) -> Vec<Vec<Unit>> {
+    let whole = StageUnits { embed: true, blocks: 0..layers, head: true };
     let units: Vec<Unit> = whole.iter().collect();
     let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([units.len()]).collect();
-    edges.windows(2).map(|e| Part::new(arch, &units[e[0]..e[1]], seed, &Device::flex())).collect()
+    edges.windows(2).map(|edge| units[edge[0]..edge[1]].to_vec()).collect()
 }
 
 /// One micro-batch of `shape` = [samples, tokens] through all parts and back.

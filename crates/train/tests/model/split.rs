@@ -1,7 +1,8 @@
 //! A model cut into parts computes the same bits as the whole, and no parameter is cut off from its gradient.
 
+use burn::tensor::Device;
 use thinwire_train::config::{Family, RopeScaling};
-use thinwire_train::model::Architecture;
+use thinwire_train::model::{Architecture, Part};
 
 use crate::parts::{Pass, cut, pass};
 
@@ -35,7 +36,9 @@ fn architectures() -> Vec<Architecture> {
 fn run(arch: &Architecture, cuts: &[usize]) -> Pass {
     let id = |i: usize| i64::try_from(i * i * 31 % arch.vocab).unwrap();
     let tokens = |offset| (0..SAMPLES * TOKENS).map(|i| id(i + offset)).collect();
-    pass(&cut(arch, cuts, 7), [tokens(0), tokens(1)], [SAMPLES, TOKENS])
+    let parts: Vec<Part> =
+        cut(arch.layers, cuts).iter().map(|units| Part::new(arch, units, 7, &Device::flex())).collect();
+    pass(&parts, [tokens(0), tokens(1)], [SAMPLES, TOKENS])
 }
 
 #[test]

@@ -184,7 +184,7 @@ impl fmt::Display for Facts {
             f,
             "  model       {}, {layers} layers, hidden {hidden}, {heads} heads ({kv_heads} key/value), ffn {ffn}, \
              context {context}, vocabulary {vocab}, {head}",
-            format!("{family:?}").to_lowercase()
+            family.name()
         )?;
         write!(f, "  parameters  {}", self.parameters)?;
         for (stage, StageReport { units, parameters }) in self.stages.iter().enumerate() {
