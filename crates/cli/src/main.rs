@@ -5,6 +5,7 @@
 
 mod chronicle;
 mod commands;
+mod compression;
 mod error;
 mod files;
 mod launch;

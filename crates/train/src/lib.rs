@@ -1,6 +1,7 @@
 //! Pipeline-parallel training of language models over slow links.
 
 pub mod checkpoint;
+pub mod choices;
 pub mod config;
 pub mod data;
 pub mod evaluate;

@@ -1,6 +1,5 @@
 //! `thinwire eval`: perplexity of a text, with and without compression at the boundaries.
 
-mod boundaries;
 mod report;
 
 use std::num::NonZeroUsize;
@@ -9,13 +8,12 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use thinwire_codec::CodecSpec;
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::evaluation;
-use thinwire_train::evaluate::{Boundary, EvaluateError, SavedModel};
+use thinwire_train::evaluate::{Boundary, SavedModel};
 
-use self::boundaries::Places;
 use self::report::{Report, Uncompressed};
+use crate::compression::Compression;
 use crate::error::CommandError;
 use crate::output::Output;
 
@@ -38,12 +36,8 @@ pub(crate) struct Eval {
     /// Evaluate on the first N tokens only [default: the whole text].
     #[arg(long, value_name = "N")]
     tokens: Option<NonZeroUsize>,
-    /// Where activations are compressed, as in 1,3, or none [default: the run's].
-    #[arg(long, value_name = "K,..")]
-    boundaries: Option<Places>,
-    /// Codec of all boundaries, as in tah:p=0.5 or f32 [default: the run's, for each boundary].
-    #[arg(long, value_name = "SPEC")]
-    codec: Option<CodecSpec>,
+    #[command(flatten)]
+    compression: Compression,
     /// Tokens in a sequence [default: the run's; 1024 for a model of others].
     #[arg(long, value_name = "N")]
     sequence: Option<NonZeroUsize>,
@@ -63,7 +57,7 @@ impl Eval {
         let sequence = self.sequence.map_or(model.sequence(), NonZeroUsize::get);
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
         let text = model.read_text(&self.text, sequence)?;
-        let mut pipeline = model.load(self.boundaries(&model)?)?;
+        let mut pipeline = model.load(self.compression.boundaries(&model)?)?;
         let limit = self.tokens.map_or(0, NonZeroUsize::get);
         let batches = evaluation(&text, sequence, limit, micro_batch);
 
@@ -88,18 +82,6 @@ impl Eval {
             seconds: start.elapsed().as_secs_f64(),
         })?;
         Ok(())
-    }
-
-    fn boundaries(&self, model: &SavedModel) -> Result<Vec<Boundary>, EvaluateError> {
-        let places = match &self.boundaries {
-            Some(places) => places.0.clone(),
-            None => model.boundaries()?,
-        };
-        let boundary = |before| {
-            let codec = self.codec.map_or_else(|| model.codec(before), Ok)?;
-            Ok(Boundary::new(before, &codec)?)
-        };
-        places.into_iter().map(boundary).collect()
     }
 }
 

@@ -24,6 +24,8 @@ pub struct SavedModel {
     tokenizer: Tokenizer,
     /// What every text begins with.
     first: Option<u32>,
+    /// What ends a text.
+    stop: Vec<u32>,
     architecture: Architecture,
     source: Source,
 }
@@ -66,21 +68,37 @@ impl SavedModel {
             return Err(EvaluateError::OtherTokenizer { expected, found });
         }
         let architecture = found.manifest.run.architecture.clone();
-        Ok(Self { tokenizer, first: None, architecture, source: Source::Checkpoint(Box::new(found)) })
+        let source = Source::Checkpoint(Box::new(found));
+        Ok(Self { tokenizer, first: None, stop: Vec::new(), architecture, source })
     }
 
     fn of_others(model: Pretrained, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
-        let (tokenizer, first) = match tokenizer {
-            Some(source) => (load_tokenizer::<EvaluateError>(source)?, None),
+        let (tokenizer, first, stop) = match tokenizer {
+            Some(source) => (load_tokenizer::<EvaluateError>(source)?, None, Vec::new()),
             None => {
-                let TokenizerFiles { json, bos, add_bos, .. } = model.tokenizer()?;
+                let TokenizerFiles { json, bos, add_bos, stop, .. } = model.tokenizer()?;
                 let first = bos.filter(|_| add_bos).map(|bos| bos.id);
-                (Tokenizer::from_json(&json, model.path())?, first)
+                (Tokenizer::from_json(&json, model.path())?, first, stop)
             }
         };
-        Ok(Self { tokenizer, first, architecture, source: Source::Pretrained(Box::new(model)) })
+        Ok(Self { tokenizer, first, stop, architecture, source: Source::Pretrained(Box::new(model)) })
+    }
+
+    /// Its tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// The token that every text begins with, if the tokenizer of a model of others asks for one.
+    pub fn first(&self) -> Option<u32> {
+        self.first
+    }
+
+    /// The tokens that end a text; none but of a model of others with its own tokenizer.
+    pub fn stop(&self) -> &[u32] {
+        &self.stop
     }
 
     /// What the model is.

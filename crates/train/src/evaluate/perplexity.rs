@@ -27,7 +27,11 @@ pub struct Perplexity {
 
 impl Pipeline {
     /// Joins `parts`, whose parameters are on `device` (without autodiff), with a boundary between any two.
-    pub fn new(parts: Vec<Part>, boundaries: Vec<Boundary>, device: &Device) -> Self {
+    ///
+    /// # Panics
+    /// When the boundaries are not one fewer than the parts.
+    pub(super) fn new(parts: Vec<Part>, boundaries: Vec<Boundary>, device: &Device) -> Self {
+        assert_eq!(parts.len(), boundaries.len() + 1, "a boundary between any two parts");
         let parts = parts.into_iter().map(|part| Compute::new(part, device.clone())).collect();
         Self { parts, boundaries }
     }

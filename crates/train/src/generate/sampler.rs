@@ -150,7 +150,10 @@ mod tests {
             for (count, weight) in counts(sampling(temperature, 0, 1.0), DRAWS).into_iter().zip(weights) {
                 let p = weight / total;
                 let five_deviations = 5.0 * (DRAWS as f64 * p * (1.0 - p)).sqrt();
-                assert!((count as f64 - DRAWS as f64 * p).abs() < five_deviations, "{temperature} {p} {count}");
+                assert!(
+                    (count as f64 - DRAWS as f64 * p).abs() < five_deviations,
+                    "{temperature} {p} {count}"
+                );
             }
         }
     }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData, activation::softmax};
 
-use super::cache::LayerCache;
 use super::Architecture;
+use super::cache::LayerCache;
 use crate::config::RopeScaling;
 
 /// Head counts and sizes of one attention layer.

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 /// Boundaries as the user lists them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Places(pub(super) Vec<usize>);
+pub(crate) struct Places(pub(super) Vec<usize>);
 
 /// A text that is no list of boundaries.
 #[derive(Debug, thiserror::Error)]
 #[error("`{item}`: expected block numbers with commas between them, or `none`")]
-pub(super) struct PlacesError {
+pub(crate) struct PlacesError {
     item: String,
     source: ParseIntError,
 }

@@ -1,0 +1,12 @@
+//! Generation: the cache changes no logit, and the text is that of `transformers`.
+
+#[path = "../../../pretrained/tests/assets/mod.rs"]
+mod assets;
+mod cache;
+#[path = "../model/fixture.rs"]
+#[expect(dead_code, reason = "the model's tests read more of it")]
+mod fixture;
+mod greedy;
+mod limits;
+mod models;
+mod smollm2;

@@ -1,0 +1,35 @@
+//! A real model against `transformers`, where the asset is there.
+
+use std::time::Duration;
+
+use thinwire_train::evaluate::SavedModel;
+use thinwire_train::generate::{Generation, Request, Sampling, TextStream};
+
+use crate::assets;
+use crate::models::{continuations, pipeline};
+
+const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+#[test]
+fn smollm2_says_what_transformers_says() {
+    let Some(path) = assets::find(MODEL) else { return };
+    let model = SavedModel::open(&path, None).unwrap();
+    let mut pipeline = pipeline(&model, &[10, 20], "f32");
+    for expected in continuations(MODEL) {
+        let prompt = model.tokenizer().encode(expected.text.as_bytes()).unwrap();
+        assert_eq!(prompt, expected.prompt, "the same tokens");
+        let mut stream = TextStream::after(model.tokenizer(), &prompt);
+        let (max_tokens, stop) = (expected.greedy.len(), model.stop().to_vec());
+        let request = Request { prompt, max_tokens, stop, sampling: Sampling::GREEDY };
+        let mut generation = Generation::start(&mut pipeline, request).unwrap();
+        let found: Vec<u32> = generation.by_ref().map(Result::unwrap).collect();
+        let statistics = generation.statistics();
+        let text: String = found.iter().map(|&id| stream.push(id).unwrap()).collect();
+        assert_eq!(found, expected.greedy, "{text}");
+        assert_eq!(text + &stream.finish().unwrap(), expected.greedy_text);
+        let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64();
+        let prompt = rate(statistics.prompt_tokens, statistics.prompt_time);
+        let generated = rate(statistics.passes, statistics.passes_time);
+        println!("prompt {prompt:.1} tokens/s, generation {generated:.1} tokens/s");
+    }
+}
