@@ -232,33 +232,6 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "model.rope_theta=1e4", "model.rope_theta = 10000: expected no value for family gpt2"),
         (FULL, "model.kv_heads=3", "model.kv_heads = 3: expected a divisor of model.heads = 4"),
         (FULL, "model.heads=64", "model.heads = 64: expected an even model.hidden / model.heads"),
-        (FULL, "model.head_dim=7", "model.head_dim = 7: expected an even number, for rotary pairs"),
-        (
-            FULL,
-            "model.head_dim=16777216",
-            "model.heads * model.head_dim = 67108864: expected from 1 to 16777216",
-        ),
-        (SMALL, "model.head_dim=8", "model.head_dim = 8: expected no value, or model.hidden / model.heads"),
-        (
-            SMALL,
-            "model.rope_scaling={type='linear',factor=2.0}",
-            "model.rope_scaling = Linear { factor: 2.0 }: expected no value for family gpt2",
-        ),
-        (
-            FULL,
-            "model.rope_scaling={type='linear',factor=0.5}",
-            "model.rope_scaling.factor = 0.5: expected a number of at least 1",
-        ),
-        (
-            FULL,
-            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=2,high_freq_factor=2,original_context=8}",
-            "model.rope_scaling.high_freq_factor = 2: expected a number above low_freq_factor = 2",
-        ),
-        (
-            FULL,
-            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=1,high_freq_factor=2,original_context=0}",
-            "model.rope_scaling.original_context = 0: expected from 1 to 16777216",
-        ),
         (
             FULL,
             "model.norm_eps=nan",
@@ -368,6 +341,42 @@ fn loaded_paths_are_relative_to_the_file() {
     assert!(message(&error).contains("run.toml: train.steps = 0"), "{}", message(&error));
     let error = Config::load(&folder.path().join("absent.toml"), &[]).unwrap_err();
     assert!(message(&error).contains("absent.toml: No such file"), "{}", message(&error));
+}
+
+#[test]
+fn head_sizes_and_rope_scalings_out_of_range_are_refused() {
+    for (text, value, expected) in [
+        (FULL, "model.head_dim=7", "model.head_dim = 7: expected an even number, for rotary pairs"),
+        (
+            FULL,
+            "model.head_dim=16777216",
+            "model.heads * model.head_dim = 67108864: expected from 1 to 16777216",
+        ),
+        (SMALL, "model.head_dim=8", "model.head_dim = 8: expected no value, or model.hidden / model.heads"),
+        (
+            SMALL,
+            "model.rope_scaling={type='linear',factor=2.0}",
+            "model.rope_scaling = Linear { factor: 2.0 }: expected no value for family gpt2",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='linear',factor=0.5}",
+            "model.rope_scaling.factor = 0.5: expected a number of at least 1",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=2,high_freq_factor=2,original_context=8}",
+            "model.rope_scaling.high_freq_factor = 2: expected a number above low_freq_factor = 2",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=1,high_freq_factor=2,original_context=0}",
+            "model.rope_scaling.original_context = 0: expected from 1 to 16777216",
+        ),
+    ] {
+        let error = message(&parse(text, &[value]).unwrap_err());
+        assert!(error.starts_with(expected), "{value}: {error}");
+    }
 }
 
 #[test]

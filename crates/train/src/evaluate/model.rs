@@ -72,13 +72,12 @@ impl SavedModel {
     fn of_others(model: Pretrained, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
-        let (tokenizer, first) = match tokenizer {
-            Some(source) => (load_tokenizer::<EvaluateError>(source)?, None),
-            None => {
-                let TokenizerFiles { json, bos, add_bos, .. } = model.tokenizer()?;
-                let first = bos.filter(|_| add_bos).map(|bos| bos.id);
-                (Tokenizer::from_json(&json, model.path())?, first)
-            }
+        let (tokenizer, first) = if let Some(source) = tokenizer {
+            (load_tokenizer::<EvaluateError>(source)?, None)
+        } else {
+            let TokenizerFiles { json, bos, add_bos, .. } = model.tokenizer()?;
+            let first = bos.filter(|_| add_bos).map(|bos| bos.id);
+            (Tokenizer::from_json(&json, model.path())?, first)
         };
         Ok(Self { tokenizer, first, architecture, source: Source::Pretrained(Box::new(model)) })
     }
