@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::evaluation;
@@ -33,9 +33,10 @@ pub(crate) struct Eval {
     /// The text.
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
-    /// Evaluate on the first N tokens only [default: the whole text].
-    #[arg(long, value_name = "N")]
-    tokens: Option<NonZeroUsize>,
+    /// Evaluate on the first N tokens of the text only; all but the first of them are predicted [default: the whole
+    /// text].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(2..))]
+    tokens: Option<u64>,
     #[command(flatten)]
     compression: Compression,
     /// Tokens in a sequence [default: the run's; 1024 for a model of others].
@@ -58,8 +59,8 @@ impl Eval {
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
         let text = model.read_text(&self.text, sequence)?;
         let mut pipeline = model.load(self.compression.boundaries(&model)?)?;
-        let limit = self.tokens.map_or(0, NonZeroUsize::get);
-        let batches = evaluation(&text, sequence, limit, micro_batch);
+        let predicted = self.tokens.map_or(0, |tokens| usize::try_from(tokens - 1).unwrap_or(usize::MAX));
+        let batches = evaluation(&text, sequence, predicted, micro_batch);
 
         let start = Instant::now();
         let progress = progress(batches.len() as u64);

@@ -75,13 +75,12 @@ impl SavedModel {
     fn of_others(model: Pretrained, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
-        let (tokenizer, first, stop) = match tokenizer {
-            Some(source) => (load_tokenizer::<EvaluateError>(source)?, None, Vec::new()),
-            None => {
-                let TokenizerFiles { json, bos, add_bos, stop, .. } = model.tokenizer()?;
-                let first = bos.filter(|_| add_bos).map(|bos| bos.id);
-                (Tokenizer::from_json(&json, model.path())?, first, stop)
-            }
+        let (tokenizer, first, stop) = if let Some(source) = tokenizer {
+            (load_tokenizer::<EvaluateError>(source)?, None, Vec::new())
+        } else {
+            let TokenizerFiles { json, bos, add_bos, stop, .. } = model.tokenizer()?;
+            let first = bos.filter(|_| add_bos).map(|bos| bos.id);
+            (Tokenizer::from_json(&json, model.path())?, first, stop)
         };
         Ok(Self { tokenizer, first, stop, architecture, source: Source::Pretrained(Box::new(model)) })
     }

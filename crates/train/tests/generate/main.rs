@@ -1,6 +1,5 @@
 //! Generation: the cache changes no logit, and the text is that of `transformers`.
 
-#[path = "../../../pretrained/tests/assets/mod.rs"]
 mod assets;
 mod cache;
 #[path = "../model/fixture.rs"]

@@ -5,14 +5,14 @@ use std::time::Duration;
 use thinwire_train::evaluate::SavedModel;
 use thinwire_train::generate::{Generation, Request, Sampling, TextStream};
 
-use crate::assets;
+use crate::assets::asset;
 use crate::models::{continuations, pipeline};
 
 const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 #[test]
 fn smollm2_says_what_transformers_says() {
-    let Some(path) = assets::find(MODEL) else { return };
+    let Some(path) = asset(MODEL) else { return };
     let model = SavedModel::open(&path, None).unwrap();
     let mut pipeline = pipeline(&model, &[10, 20], "f32");
     for expected in continuations(MODEL) {

@@ -175,7 +175,9 @@ fn models_that_cannot_be_used_are_refused() {
             .and_then(|config| Setup::load(config).map_err(|error| thinwire_train::text::chain(&error)));
         [saved.map(drop), setup.map(drop)]
     };
-    open().into_iter().for_each(|opened| opened.unwrap());
+    for opened in open() {
+        opened.unwrap();
+    }
     let edit = |name: &str, from: &str, to: &str, expected: &str| {
         let path = model.join(name);
         let whole = fs::read(&path).unwrap();
