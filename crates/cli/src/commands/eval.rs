@@ -1,13 +1,15 @@
-//! `thinwire eval`: perplexity of a text, with and without compression at the boundaries.
+//! `thinwire eval`: perplexity of a text or accuracy on multiple-choice questions, with compression at the boundaries.
 
+mod choices;
 mod report;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{Args, value_parser};
+use clap::{ArgGroup, Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
+use thinwire_train::choices::Format;
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::evaluation;
 use thinwire_train::evaluate::{Boundary, SavedModel};
@@ -17,7 +19,7 @@ use crate::compression::Compression;
 use crate::error::CommandError;
 use crate::output::Output;
 
-/// Perplexity of a text, with and without compression at the boundaries.
+/// Perplexity of a text, with and without compression at the boundaries, or accuracy on multiple-choice questions.
 ///
 /// Runs in one process without links. The activations at the boundaries are encoded and decoded as in training, so a
 /// run's own boundaries and codecs give the perplexity that the run itself reports.
@@ -25,26 +27,36 @@ use crate::output::Output;
 /// Boundary K lies in front of block K, counted from 0: 0 is behind the embedding, the number of blocks is in front of
 /// the head.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("task").required(true).args(["text", "choices"])))]
 pub(crate) struct Eval {
     /// A run's folder, for its newest complete checkpoint, a checkpoint's folder (step-00000100), a Hugging Face folder
     /// or a .gguf file.
     #[arg(long, value_name = "PATH")]
     model: PathBuf,
-    /// The text.
+    /// The text whose perplexity is wanted.
     #[arg(long, value_name = "FILE")]
-    text: PathBuf,
+    text: Option<PathBuf>,
+    /// Multiple-choice questions, as JSON lines.
+    #[arg(long, value_name = "FILE")]
+    choices: Option<PathBuf>,
+    /// What the questions are: auto (by their fields), generic, hellaswag, piqa, arc, mmlu or boolq.
+    #[arg(long, value_name = "NAME", default_value = "auto", requires = "choices")]
+    format: Format,
+    /// The first N questions only [default: all].
+    #[arg(long, value_name = "N", requires = "choices")]
+    limit: Option<NonZeroUsize>,
     /// Evaluate on the first N tokens of the text only; all but the first of them are predicted [default: the whole
     /// text].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "N", requires = "text", value_parser = value_parser!(u64).range(2..))]
     tokens: Option<u64>,
     #[command(flatten)]
     compression: Compression,
     /// Tokens in a sequence [default: the run's; 1024 for a model of others].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "text")]
     sequence: Option<NonZeroUsize>,
     /// Sequences in a micro-batch [default: the run's `eval.micro_batch`; 1 for a model
     /// of others].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "text")]
     micro_batch: Option<NonZeroUsize>,
     /// The tokenizer of training: `byte`, a tokenizer.json, or a model that brings it [default: where the run had it, or
     /// the model's].
@@ -55,20 +67,39 @@ pub(crate) struct Eval {
 impl Eval {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
         let model = SavedModel::open(&self.model, self.tokenizer.as_ref())?;
+        let boundaries = self.compression.boundaries(&model)?;
+        match (&self.text, &self.choices) {
+            (Some(text), _) => output.print(&self.perplexity(&model, text, boundaries)?)?,
+            (None, Some(questions)) => {
+                let limit = self.limit.map(NonZeroUsize::get);
+                let report = choices::accuracy(&model, questions, self.format, limit, boundaries)?;
+                output.print(&choices::Report { model: self.model, step: model.step(), ..report })?;
+            }
+            (None, None) => unreachable!("one of the two is required"),
+        }
+        Ok(())
+    }
+
+    fn perplexity(
+        &self,
+        model: &SavedModel,
+        text: &Path,
+        boundaries: Vec<Boundary>,
+    ) -> Result<Report, CommandError> {
         let sequence = self.sequence.map_or(model.sequence(), NonZeroUsize::get);
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
-        let text = model.read_text(&self.text, sequence)?;
-        let mut pipeline = model.load(self.compression.boundaries(&model)?)?;
+        let text = model.read_text(text, sequence)?;
+        let mut pipeline = model.load(boundaries)?;
         let predicted = self.tokens.map_or(0, |tokens| usize::try_from(tokens - 1).unwrap_or(usize::MAX));
         let batches = evaluation(&text, sequence, predicted, micro_batch);
 
         let start = Instant::now();
-        let progress = progress(batches.len() as u64);
+        let progress = progress(batches.len() as u64, "micro-batches");
         let result = pipeline.evaluate(batches, || progress.inc(1));
         progress.finish_and_clear();
         let result = result?;
         let boundaries = pipeline.boundaries();
-        output.print(&Report {
+        Ok(Report {
             perplexity: result.compressed,
             tokens: result.tokens,
             bits_per_element: boundaries.iter().map(Boundary::bits_per_element).collect(),
@@ -76,18 +107,17 @@ impl Eval {
             uncompressed: Uncompressed { perplexity: result.uncompressed },
             boundaries: boundaries.iter().map(Boundary::before).collect(),
             codec: boundaries.iter().map(Boundary::codec).collect(),
-            model: self.model,
+            model: self.model.clone(),
             step: model.step(),
             sequence,
             micro_batch,
             seconds: start.elapsed().as_secs_f64(),
-        })?;
-        Ok(())
+        })
     }
 }
 
 /// A bar on standard error if that is a terminal.
-fn progress(batches: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} micro-batches, {eta} left");
-    ProgressBar::new(batches).with_style(style.expect("the template is valid"))
+fn progress(length: u64, what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}, {eta} left");
+    ProgressBar::new(length).with_style(style.expect("the template is valid")).with_message(what)
 }

@@ -2,6 +2,7 @@
 
 mod assets;
 mod cache;
+mod choices;
 #[path = "../model/fixture.rs"]
 #[expect(dead_code, reason = "the model's tests read more of it")]
 mod fixture;

@@ -34,10 +34,18 @@ pub(crate) struct Continuation {
     pub(crate) greedy: Vec<u32>,
     /// Smallest distance of the two largest logits on the way.
     pub(crate) margin: f32,
+    pub(crate) choices: Vec<Choice>,
     #[serde(default)]
     pub(crate) text: String,
     #[serde(default)]
     pub(crate) greedy_text: String,
+}
+
+/// A text that might follow, and how likely it is.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Choice {
+    pub(crate) ids: Vec<u32>,
+    pub(crate) log_likelihood: f64,
 }
 
 pub(crate) fn continuations(model: &str) -> Vec<Continuation> {
