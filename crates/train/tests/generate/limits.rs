@@ -41,7 +41,7 @@ fn prompts_that_cannot_be_continued_are_refused() {
     assert!(matches!(error, GenerateError::EmptyPrompt));
     let error = Generation::start(&mut pipeline, request(vec![1, 64], 1)).unwrap_err();
     assert_eq!(error.to_string(), "token 64 of the prompt: the model has 64");
-    assert_eq!(tokens(&mut pipeline, request(vec![1], 0)), []);
+    assert!(tokens(&mut pipeline, request(vec![1], 0)).is_empty());
 }
 
 #[test]
