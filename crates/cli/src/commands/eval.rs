@@ -19,7 +19,7 @@ use crate::compression::Compression;
 use crate::error::CommandError;
 use crate::output::Output;
 
-/// Perplexity of a text, with and without compression at the boundaries, or accuracy on multiple-choice questions.
+/// Perplexity of a text, or accuracy on multiple-choice questions.
 ///
 /// Runs in one process without links. The activations at the boundaries are encoded and decoded as in training, so a
 /// run's own boundaries and codecs give the perplexity that the run itself reports.
