@@ -6,7 +6,7 @@
 mod portable;
 mod simd;
 
-use super::{Kernel, WHOLE};
+use super::{Kernel, LANES, WHOLE};
 use crate::element::Element;
 use crate::scale::Factors;
 use crate::simd::Simd;
@@ -45,7 +45,7 @@ impl<E: Element> Kernel for Entropies<'_, E> {
         // The constant makes a copy without loops over the parts of a tile.
         match self.len {
             WHOLE => simd::entropies(simd, self.x, WHOLE, scale, self.out),
-            len if len.is_multiple_of(WHOLE) => simd::entropies(simd, self.x, len, scale, self.out),
+            len if len.is_multiple_of(LANES) => simd::entropies(simd, self.x, len, scale, self.out),
             _ => self.portable(),
         }
     }

@@ -3,10 +3,10 @@
 use super::EPSILON;
 use crate::element::Element;
 use crate::kernel::log2::COEFFICIENTS;
-use crate::kernel::{BLOCK, LANES, WHOLE};
+use crate::kernel::{BLOCK, LANES};
 use crate::simd::{Combine, Simd, fold_rows};
 
-/// Tiles of a multiple of [`WHOLE`] values. The sums of [`BLOCK`] tiles are folded together, and their entropies computed together.
+/// Tiles of a multiple of [`LANES`] values. The sums of [`BLOCK`] tiles are folded together, and their entropies computed together.
 #[inline(always)]
 pub(super) fn entropies<S: Simd, E: Element>(simd: S, x: &[E], len: usize, scale: f32, out: &mut [f32]) {
     let mut rows = [[simd.splat(0.0); 2]; BLOCK];
@@ -37,13 +37,11 @@ impl Combine<2> for Sums {
 fn lane_sums<S: Simd, E: Element>(simd: S, tile: &[E], scale: f32) -> [S::Floats; 2] {
     let (scale, epsilon) = (simd.splat(scale), simd.splat(EPSILON));
     let (mut sum, mut weighted) = (simd.splat(0.0), simd.splat(0.0));
-    for chunk in tile.as_chunks::<WHOLE>().0 {
-        for x in chunk.as_chunks().0 {
-            let magnitude = simd.abs(simd.mul(E::load(simd, x), scale));
-            sum = simd.add(sum, magnitude);
-            let term = simd.mul(magnitude, log2(simd, simd.add(magnitude, epsilon)));
-            weighted = simd.add(weighted, term);
-        }
+    for x in tile.as_chunks().0 {
+        let magnitude = simd.abs(simd.mul(E::load(simd, x), scale));
+        sum = simd.add(sum, magnitude);
+        let term = simd.mul(magnitude, log2(simd, simd.add(magnitude, epsilon)));
+        weighted = simd.add(weighted, term);
     }
     [sum, weighted]
 }

@@ -86,7 +86,7 @@ fn steps<S: Simd>(simd: S, exact: S::Floats) -> ([f16; LANES], [f32; LANES]) {
 /// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most; `factor` is the message scale.
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
-    let limit = simd.splat(largest(run.bits).into());
+    let limit = f32::from(largest(run.bits));
     let mut codes = run.codes;
     for (out, steps) in run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK)) {
         let mut half = [f16::ZERO; LANES];
@@ -96,12 +96,13 @@ pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f
         let mut steps = [0.0; LANES];
         simd.store(simd.mul(simd.load_f16(&half), simd.splat(factor)), &mut steps);
         for (out, step) in out.chunks_exact_mut(run.group).zip(steps) {
-            let step = simd.splat(step);
+            // Codes and `limit` have 8 bits and steps 11: the products are exact.
+            let (step, zero) = (simd.splat(step), simd.splat(-limit * step));
             for out in out.as_chunks_mut::<WHOLE>().0 {
-                let values = simd.codes_to_floats(simd.unpack(run.bits, codes));
+                let values = simd.dequantize(run.bits, codes, step, zero);
                 codes = &codes[bits::packed_len(WHOLE, run.bits)..];
-                for (code, out) in values.into_iter().zip(out.as_chunks_mut().0) {
-                    E::store(simd, simd.mul(simd.sub(code, limit), step), out);
+                for (v, out) in values.into_iter().zip(out.as_chunks_mut().0) {
+                    E::store(simd, v, out);
                 }
             }
         }
