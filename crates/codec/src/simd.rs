@@ -101,7 +101,7 @@ pub(crate) trait Simd: Copy {
     fn unpack(self, width: u32, bytes: &[u8]) -> Self::Codes;
 
     /// `a * b + c`, fused or in two operations, whichever is faster: only for operands of which both give the same bits,
-    /// mostly since the product is exact.
+    /// mostly since the product is exact, or where nobody sees the difference.
     #[inline(always)]
     fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
         self.add(self.mul(a, b), c)

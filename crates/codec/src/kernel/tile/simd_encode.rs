@@ -21,13 +21,13 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, tile: usi
     let (mut tiles, mut last_tiles) = run.scratch.split_at_mut(BLOCK * tile);
     let mut last = Parameters::NONE;
     let mut last_widths: &[u8] = &[];
+    run.pivots.fill(0);
     let blocks = run.x.chunks(BLOCK * tile).zip(run.widths.chunks(BLOCK)).zip(run.pivots.chunks_mut(BLOCK));
     let wire = run.zeros.chunks_mut(BLOCK).zip(run.scales.chunks_mut(BLOCK));
     for (((x, widths), pivots), (zeros, scales)) in blocks.zip(wire) {
         scan(simd, x, tile, scale, tiles, &mut lanes);
         let outliers = find_outliers(simd, &lanes, run.outlier_ratio, pivots.len());
         codes = quantize_block(simd, last_tiles, tile, &last, last_widths, codes);
-        pivots.fill(0);
         let mut norms = [1.0; LANES];
         for i in bits_of(outliers.mask) {
             let values = &mut tiles[i * tile..][..tile];
