@@ -99,7 +99,7 @@ mod tests {
                 // From the largest scaled value down to subnormal numbers; some spikes, some even tiles, a zero tile.
                 let tile = i / len;
                 *value *= 2_f32.powi(3 - 4 * tile as i32) * if i % len == tile { 100.0 } else { 1.0 };
-                *value = if tile % 7 == 3 { value.signum() * 2_f32.powi(-tile as i32) } else { *value };
+                *value = if tile % 7 == 3 { value.signum() * 2_f32.powi(-(tile as i32)) } else { *value };
                 *value = if tile == 39 { 0.0 } else { *value };
             }
             let run = |estimate: bool, isa: Isa| {
