@@ -6,8 +6,8 @@
 mod portable;
 mod simd;
 
-use super::{Kernel, LANES, WHOLE};
 use super::log2::COARSE_ERROR;
+use super::{Kernel, LANES, WHOLE};
 use crate::element::Element;
 use crate::scale::Factors;
 use crate::simd::Simd;
@@ -105,7 +105,11 @@ mod tests {
             let run = |estimate: bool, isa: Isa| {
                 let mut out = [f32::NAN; 40];
                 let entropies = Entropies { x: &tiles, len, scale: Factors::ONE, out: &mut out };
-                if estimate { isa.run(Estimates(entropies)) } else { isa.run(entropies) }
+                if estimate {
+                    isa.run(Estimates(entropies))
+                } else {
+                    isa.run(entropies)
+                }
                 out
             };
             for isa in Isa::available() {

@@ -59,7 +59,7 @@ impl<E> Encode<'_, E> {
     }
 }
 
-/// The inverse, on checked steps: `y = (code - largest) * step`, then the message scale.
+/// The inverse, on checked steps: `y = (code - largest) * step + 0`, then the message scale.
 pub(crate) struct Decode<'a, E> {
     pub(crate) steps: &'a [[u8; 2]],
     pub(crate) codes: &'a [u8],

@@ -350,7 +350,8 @@ impl Avx512 {
         // SAFETY: `self` proves the feature; 64 bytes are read, the array's size.
         let starts = unsafe { _mm512_loadu_si512(LOOKUP_STARTS[width as usize].as_ptr().cast()) };
         for (i, values) in values.iter_mut().enumerate() {
-            let stream: &[u8; 8] = bytes[i * 2 * width as usize..].first_chunk().expect("a width of at most 4");
+            let stream: &[u8; 8] =
+                bytes[i * 2 * width as usize..].first_chunk().expect("a width of at most 4");
             let stream = i64::from_le_bytes(*stream);
             *values = avx512!({
                 let chosen = _mm512_multishift_epi64_epi8(starts, _mm512_set1_epi64(stream));
