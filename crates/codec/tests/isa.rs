@@ -183,7 +183,7 @@ fn same_bytes_of_real_activations(isa: Isa) {
     let x: Vec<f32> = tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let mut specs = all_specs();
     // None of its tiles is an outlier tile by default.
-    specs.extend(["tah:tau=1.2", "tah:g=16,tau=1.1,p=0.3"].map(|spec| spec.parse().unwrap()));
+    specs.extend(["tah:tau=1.2", "tah:g=16,tau=1.1,p=0.3"].map(|spec| spec.parse::<CodecSpec>().unwrap()));
     for spec in specs {
         compare::<f32>(&spec, shape, &x, isa, 1, 3);
         compare::<f16>(&spec, shape, &x, isa, 1, 1);

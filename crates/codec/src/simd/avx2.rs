@@ -367,12 +367,11 @@ impl Simd for Avx2 {
         zero: Self::Floats,
     ) -> [Self::Floats; 4] {
         let mut values = if width <= NARROW {
-            match bytes.first_chunk() {
-                Some(room) => self.unpack_narrow(width, room),
-                None => {
-                    let padded = padded(&bytes[..8 * width as usize]);
-                    self.unpack_narrow(width, padded.first_chunk().expect("it has more room"))
-                }
+            if let Some(room) = bytes.first_chunk() {
+                self.unpack_narrow(width, room)
+            } else {
+                let padded = padded(&bytes[..8 * width as usize]);
+                self.unpack_narrow(width, padded.first_chunk().expect("it has more room"))
             }
         } else {
             self.codes_to_floats(self.unpack(width, bytes))

@@ -291,12 +291,11 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn dequantize(self, width: u32, bytes: &[u8], step: __m512, zero: __m512) -> [__m512; 4] {
         if width <= LOOKUP_WIDTH {
-            return match bytes.first_chunk() {
-                Some(room) => self.look_up(width, room, step, zero),
-                None => {
-                    let padded = padded(&bytes[..8 * width as usize]);
-                    self.look_up(width, padded.first_chunk().expect("it has more room"), step, zero)
-                }
+            return if let Some(room) = bytes.first_chunk() {
+                self.look_up(width, room, step, zero)
+            } else {
+                let padded = padded(&bytes[..8 * width as usize]);
+                self.look_up(width, padded.first_chunk().expect("it has more room"), step, zero)
             };
         }
         let mut values = self.codes_to_floats(self.unpack(width, bytes));
@@ -326,13 +325,13 @@ const LOOKUP_CODES: [[f32; LANES]; 5] = {
 };
 
 /// By width, where in the stream of sixteen codes each of them begins, in the lowest byte of its 32-bit lane.
-const LOOKUP_STARTS: [[i32; LANES]; 5] = {
+const LOOKUP_STARTS: [[u32; LANES]; 5] = {
     let mut starts = [[0; LANES]; 5];
     let mut width = 1;
     while width <= 4 {
         let mut i = 0;
         while i < LANES {
-            starts[width][i] = (width * i) as i32;
+            starts[width][i] = (width * i) as u32;
             i += 1;
         }
         width += 1;
