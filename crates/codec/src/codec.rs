@@ -36,6 +36,14 @@ pub trait Codec: Debug + Send {
     /// [`CodecError::TooLarge`] if the message cannot be counted.
     fn packed_size(&self, shape: Shape, dtype: DType) -> Result<PackedSize, CodecError>;
 
+    /// Bytes that no message has more of, of tensors up to `largest` in each of its extents.
+    ///
+    /// # Errors
+    /// As [`Codec::packed_size`].
+    fn longest_message(&self, largest: Shape, dtype: DType) -> Result<usize, CodecError> {
+        self.packed_size(largest, dtype).map(PackedSize::bound)
+    }
+
     /// Writes `x` as one message to the front of `out` and returns its length in bytes.
     ///
     /// The same tensor gives the same bytes, on every machine.
@@ -79,6 +87,16 @@ pub enum CodecId {
 
 impl CodecId {
     const ALL: [Self; 5] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah];
+
+    /// The wire's number format, if values are sent as they are.
+    pub const fn raw_dtype(self) -> Option<DType> {
+        match self {
+            Self::RawF32 => Some(DType::F32),
+            Self::RawF16 => Some(DType::F16),
+            Self::RawBF16 => Some(DType::BF16),
+            Self::Fixed | Self::Tah => None,
+        }
+    }
 
     /// The codec's name.
     pub const fn name(self) -> &'static str {

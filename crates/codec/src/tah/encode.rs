@@ -1,28 +1,29 @@
 use super::layout::{Layout, Sections};
-use super::{Scratch, Tah};
+use super::{SampleCoder, Scratch};
 use crate::element::Element;
 use crate::kernel::entropy::Entropies;
 use crate::kernel::{bits, tile};
 use crate::scale::{Factors, MessageScale};
-use crate::{Isa, TahSettings, threads};
+use crate::threads::Workers;
+use crate::{Isa, TahSettings};
 
-impl Tah {
+impl SampleCoder {
     /// Writes the block of one sample, `x: [tokens, channels]`, each thread `tokens` tokens.
     pub(super) fn encode_sample<E: Element>(
         &mut self,
-        isa: Isa,
+        workers: &Workers,
         layout: &Layout,
         tokens: usize,
         x: &[E],
         scale: MessageScale,
         out: Sections<&mut [u8]>,
     ) {
-        let encoder = Encoder { isa, layout, settings: self.settings, scale: scale.scaling() };
+        let encoder = Encoder { isa: workers.isa, layout, settings: self.settings, scale: scale.scaling() };
         let per_part = tokens * layout.channels;
 
         let entropies = self.entropies.chunks_mut(tokens * layout.allocations_per_token());
         let parts = x.chunks(per_part).zip(entropies).zip(&mut self.scratch);
-        threads::for_each(parts, |((x, entropies), scratch)| encoder.entropies(x, entropies, scratch));
+        workers.for_each(parts, |((x, entropies), scratch)| encoder.entropies(x, entropies, scratch));
         self.ranking.mark_high(&self.entropies, layout.high, out.map);
         layout.widths(out.map, &mut self.widths);
 
@@ -36,7 +37,7 @@ impl Tah {
                 codes.split_off_mut(..self.settings.codes_len(widths)).expect("the section holds all codes");
             Part { zeros, scales, pivots, widths, codes: part }
         });
-        threads::for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
+        workers.for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
             encoder.tiles(x, part, scratch);
         });
         codes.fill(0);
