@@ -188,7 +188,9 @@ fn nothing_is_allocated_after_the_largest_message() {
     every_case(3, |case, codec, dtype| {
         let mut buffers = Buffers::new(dtype, Shape::new(1, 600, 900));
         let mut passes = || {
-            shapes.into_iter().for_each(|shape| buffers.pass(codec, shape));
+            for shape in shapes {
+                buffers.pass(codec, shape);
+            }
             buffers.pass_hostile(codec, largest);
         };
         passes();
