@@ -50,8 +50,8 @@ struct CodecBench {
     /// Number formats of the tensor.
     #[arg(long = "dtype", value_name = "DTYPE", value_delimiter = ',', default_values = ["f32", "f16", "bf16"])]
     dtypes: Vec<DType>,
-    /// Sizes of the tensor in KiB, whatever its format.
-    #[arg(long, value_name = "KIB", value_delimiter = ',', default_values = ["4", "64", "1024", "8192", "65536", "262144"])]
+    /// Sizes of the tensor in KiB, whatever its format [default: 4,64,1024,8192,65536,262144].
+    #[arg(long, value_name = "KIB", value_delimiter = ',')]
     kib: Vec<NonZero<usize>>,
     /// Samples that the tensor is cut into.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -59,7 +59,7 @@ struct CodecBench {
     /// Threads that share a message.
     #[arg(long, value_name = "N", value_delimiter = ',', default_values = ["1", "2"])]
     threads: Vec<NonZero<usize>>,
-    /// A tenth of a second for each combination instead of a half, and sizes of 64 KiB and 8 MiB only.
+    /// A tenth of a second for each combination instead of a half, and by default sizes of 64 KiB and 8 MiB only.
     #[arg(long)]
     quick: bool,
 }
@@ -67,15 +67,15 @@ struct CodecBench {
 impl CodecBench {
     fn run(self, output: Output) -> Result<(), CommandError> {
         let isas = if self.isas.is_empty() { Isa::available() } else { self.isas };
-        let (budget, kib) = if self.quick {
-            let sizes = [64, 8192].map(|size| NonZero::new(size).unwrap_or(NonZero::<usize>::MIN));
-            (Duration::from_millis(100), sizes.to_vec())
+        let (budget, sizes): (_, &[usize]) = if self.quick {
+            (Duration::from_millis(100), &[64, 8192])
         } else {
-            (Duration::from_millis(500), self.kib)
+            (Duration::from_millis(500), &[4, 64, 1024, 8192, 65536, 262_144])
         };
+        let kib = if self.kib.is_empty() { sizes.to_vec() } else { self.kib.iter().map(|kib| kib.get()).collect() };
         for &dtype in &self.dtypes {
-            for kib in &kib {
-                let tensor = Tensor::activation(dtype, kib.get().saturating_mul(1024), self.samples.get());
+            for &kib in &kib {
+                let tensor = Tensor::activation(dtype, kib.saturating_mul(1024), self.samples.get());
                 for spec in &self.codecs {
                     for &isa in &isas {
                         for &threads in &self.threads {
