@@ -25,7 +25,8 @@ impl PackedSize {
 /// A tensor in, bytes out, and back.
 ///
 /// Both directions need `&mut self` because a codec value owns its scratch memory: once the largest message has
-/// passed, nothing is allocated. Give each thread its own.
+/// passed, nothing is allocated (on several [`Execution::threads`](crate::Execution::threads), a kilobyte or so by the pool's
+/// queue once in 63 messages). Give each thread its own.
 pub trait Codec: Debug + Send {
     /// The settings. Their text, [`CodecSpec`]'s `Display`, builds the same codec again.
     fn spec(&self) -> CodecSpec;
