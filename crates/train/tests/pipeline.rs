@@ -112,7 +112,8 @@ fn run_two_stages(settings: &[&str]) -> (Vec<u64>, Vec<u64>, [LinkReport; 2]) {
     }
     let links = [0, 1].map(|stage| {
         let Some(Event::Finished { links, .. }) = story[stage].last() else { panic!("not finished") };
-        links[0]
+        // Whether the last control frame is counted yet is a matter of time.
+        LinkReport { wire_bytes: 0, ..links[0] }
     });
     (losses(&story[0]), evaluations(&story[0]), links)
 }

@@ -383,12 +383,12 @@ mod tests {
 
     #[test]
     fn reports_of_older_builds_count_no_messages() {
-        let mut line = serde_json::to_value(step(1.0)).unwrap();
-        let link = line["links"][0].as_object_mut().unwrap();
+        let mut event = serde_json::to_value(step(1.0)).unwrap();
+        let link = event["links"][0].as_object_mut().unwrap();
         for field in ["messages", "raw_messages", "raw_bytes"] {
             assert!(link.remove(field).is_some());
         }
-        let Event::Step { links, .. } = serde_json::from_value(line).unwrap() else {
+        let Event::Step { links, .. } = serde_json::from_value(event).unwrap() else {
             panic!("another event came back")
         };
         assert_eq!((links[0].messages, links[0].raw_messages, links[0].raw_bytes), (0, 0, 0));
