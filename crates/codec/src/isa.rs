@@ -98,8 +98,8 @@ impl FromStr for Isa {
 pub struct Execution {
     /// The instruction set.
     pub isa: Isa,
-    /// Threads that share a message. The default, 1, leaves the cores to the model. More are started for each message
-    /// that is large enough to be worth it, which costs some ten microseconds and allocates.
+    /// Threads that share a message, at most 1024. The default, 1, leaves the cores to the model: the caller's thread does
+    /// it all. More are started with the codec and sleep between messages; each takes part if 65,536 values are left for it.
     pub threads: NonZero<usize>,
 }
 

@@ -12,7 +12,8 @@ use common::random::Family;
 use common::specs;
 use half::{bf16, f16};
 use thinwire_codec::{
-    Codec, CodecSpec, DType, DecodeError, Execution, Isa, Shape, TensorView, TensorViewMut, Values, ValuesMut,
+    Codec, CodecSpec, DType, DecodeError, EncodeError, Execution, Isa, Shape, TensorView, TensorViewMut,
+    Values, ValuesMut,
 };
 
 /// The names of tests and instruction sets.
@@ -48,6 +49,36 @@ macro_rules! instruction_sets {
             }
         })*
     };
+}
+
+/// Which error a decoder gives must not depend on which thread is first to find one.
+#[test]
+fn same_refusals_on_threads() {
+    let shape = Shape::new(5, 100, 700);
+    let x = Family::HeavyTail.values(shape.elements().unwrap(), 11);
+    for text in ["f32", "bf16", "fixed", "tah"] {
+        let spec: CodecSpec = text.parse().unwrap();
+        let mut message = common::encode(&spec, shape, &x[..]);
+        // NaN and infinity everywhere from a place on: in every part, the last ones most easily found.
+        message[6000..].fill(0xff);
+        let refuse = |threads| {
+            let mut out = vec![0.0; x.len()];
+            let out = TensorViewMut::new(shape, &mut out[..]).unwrap();
+            codec(&spec, Isa::choose().unwrap(), threads).decode(&message, out).unwrap_err()
+        };
+        let expected = refuse(1);
+        for threads in [2, 3, 5, 7] {
+            assert_eq!(refuse(threads), expected, "{text}, {threads} threads");
+        }
+    }
+    let mut x = x;
+    (x[170_000], x[349_999]) = (f32::NAN, f32::INFINITY);
+    for threads in [1, 2, 5] {
+        let error = codec(&"tah".parse().unwrap(), Isa::choose().unwrap(), threads)
+            .encode(TensorView::new(shape, &x[..]).unwrap(), &mut vec![0; 4 * x.len()])
+            .unwrap_err();
+        assert!(matches!(error, EncodeError::NonFinite { index: 170_000, .. }), "{error}");
+    }
 }
 
 instruction_sets!(portable, avx2, avx512);
@@ -160,13 +191,30 @@ fn same_bytes(isa: Isa) {
 }
 
 fn same_bytes_of_large_messages_on_threads(isa: Isa) {
-    for (samples, tokens, channels) in [(1, 700, 320), (2, 131, 1090), (1, 1, 300_000)] {
+    // Whole samples to threads, samples left to be shared, samples too small to be shared, and both at once.
+    for (samples, tokens, channels) in
+        [(1, 700, 320), (1, 1, 300_000), (3, 131, 1090), (23, 30, 320), (3000, 2, 64)]
+    {
         let shape = Shape::new(samples, tokens, channels);
         for family in [Family::HeavyTail, Family::Ties] {
             let x = family.values(shape.elements().unwrap(), 5);
-            for spec in ["f32", "bf16", "f16", "fixed", "tah", "tah:a=c", "tah:g=16,a=48", "tah:g=256"] {
+            for spec in [
+                "f32",
+                "bf16",
+                "f16",
+                "fixed",
+                "fixed:bits=11,group=32",
+                "fixed:raw_below=1000000",
+                "tah",
+                "tah:a=c",
+                "tah:g=16,a=48",
+                "tah:g=256",
+            ] {
                 for threads in [1, 2, 3, 7] {
                     compare::<f32>(&spec.parse().unwrap(), shape, &x, isa, threads, 0);
+                    if threads == 3 {
+                        compare::<bf16>(&spec.parse().unwrap(), shape, &x, isa, threads, 0);
+                    }
                 }
             }
         }

@@ -75,6 +75,8 @@ impl Eval {
             tokens: result.tokens,
             bits_per_element: boundaries.iter().map(Boundary::bits_per_element).collect(),
             rel_sq_error: boundaries.iter().map(Boundary::rel_sq_error).collect(),
+            messages: boundaries.iter().map(|boundary| boundary.messages().0).collect(),
+            raw_messages: boundaries.iter().map(|boundary| boundary.messages().1).collect(),
             uncompressed: Uncompressed { perplexity: result.uncompressed },
             boundaries: boundaries.iter().map(Boundary::before).collect(),
             codec: boundaries.iter().map(Boundary::codec).collect(),

@@ -1,23 +1,24 @@
 use super::layout::{Layout, Sections};
-use super::{Scratch, Tah, allocate};
+use super::{SampleCoder, Scratch, allocate};
 use crate::element::Element;
 use crate::kernel::entropy::{self, Entropies};
 use crate::kernel::{bits, tile};
 use crate::scale::{Factors, MessageScale};
-use crate::{Isa, TahSettings, threads};
+use crate::threads::Workers;
+use crate::{Isa, TahSettings};
 
-impl Tah {
+impl SampleCoder {
     /// Writes the block of one sample, `x: [tokens, channels]`, each thread `tokens` tokens.
     pub(super) fn encode_sample<E: Element>(
         &mut self,
-        isa: Isa,
+        workers: &Workers,
         layout: &Layout,
         tokens: usize,
         x: &[E],
         scale: MessageScale,
         out: Sections<&mut [u8]>,
     ) {
-        let encoder = Encoder { isa, layout, settings: self.settings, scale: scale.scaling() };
+        let encoder = Encoder { isa: workers.isa, layout, settings: self.settings, scale: scale.scaling() };
         let per_part = tokens * layout.channels;
 
         if layout.high == 0 || layout.high == layout.allocations {
@@ -25,7 +26,7 @@ impl Tah {
         } else {
             let entropies = self.entropies.chunks_mut(tokens * layout.allocations_per_token());
             let parts = x.chunks(per_part).zip(entropies).zip(&mut self.scratch);
-            threads::for_each(parts, |((x, entropies), scratch)| encoder.estimate(x, entropies, scratch));
+            workers.for_each(parts, |((x, entropies), scratch)| encoder.estimate(x, entropies, scratch));
             let estimates = encoder.estimates(&self.entropies);
             self.ranking.mark_high(estimates, layout.high, out.map, |tile| encoder.entropy(x, tile));
         }
@@ -41,7 +42,7 @@ impl Tah {
                 codes.split_off_mut(..self.settings.codes_len(widths)).expect("the section holds all codes");
             Part { zeros, scales, pivots, widths, codes: part }
         });
-        threads::for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
+        workers.for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
             encoder.tiles(x, part, scratch);
         });
         codes.fill(0);

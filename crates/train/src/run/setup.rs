@@ -1,10 +1,11 @@
 //! What every stage derives from the configuration and the texts, the same on each.
 
+use std::num::NonZero;
 use std::time::Duration;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use thinwire_codec::Shape;
+use thinwire_codec::{Execution, Shape};
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 
 use super::{Preview, RunError};
@@ -219,7 +220,10 @@ impl Setup {
             queue: train.micro_batches + 2,
             deadline: self.deadline(stage, peer),
         };
-        let codecs = Codecs { outgoing: outgoing.build()?, incoming: incoming.build()? };
+        let threads = NonZero::new(pipeline.codec_threads).unwrap_or(NonZero::<usize>::MIN);
+        let execution = Execution { threads, ..Execution::choose()? };
+        let codecs =
+            Codecs { outgoing: outgoing.build_with(execution)?, incoming: incoming.build_with(execution)? };
         Ok(Attachment { link, codecs, terms })
     }
 }
