@@ -15,6 +15,8 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod layout;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 
 use half::{bf16, f16};
 

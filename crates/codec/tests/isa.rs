@@ -43,7 +43,7 @@ macro_rules! instruction_sets {
     };
 }
 
-instruction_sets!(portable, avx2, avx512);
+instruction_sets!(portable, avx2, avx512, neon);
 
 fn isa(name: &str) -> Option<Isa> {
     let required = std::env::var("THINWIRE_TEST_ISAS").unwrap_or_default();
