@@ -16,8 +16,8 @@ use std::arch::is_aarch64_feature_detected;
 
 use half::{bf16, f16};
 
-use super::layout::{LANES_TO_STREAM, STREAM_TO_LANES, padded};
-use super::{PACK_ROOM, Simd};
+use super::layout::{LANES_TO_STREAM, STREAM_TO_LANES, padded, wide};
+use super::{PACK_ROOM, Simd, WIDE_ROOM};
 use crate::kernel::{Kernel, LANES};
 
 /// Proof that the processor has NEON.
@@ -301,6 +301,27 @@ impl Simd for Neon {
             None => self.unpack_room(width, &padded(&bytes[..8 * width as usize])),
         }
     }
+
+    #[inline(always)]
+    fn pack_wide(self, width: u32, v: [Self::Floats; 4], offset: i32, out: &mut [u8]) {
+        let streams = self.wide_streams(width, v, offset);
+        let len = 8 * width as usize;
+        if let Some(room) = out.first_chunk_mut::<WIDE_ROOM>() {
+            self.store_wide_streams(width, streams, room);
+        } else {
+            let mut bytes = [0; WIDE_ROOM];
+            self.store_wide_streams(width, streams, &mut bytes);
+            out[..len].copy_from_slice(&bytes[..len]);
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4] {
+        match bytes.first_chunk::<WIDE_ROOM>() {
+            Some(room) => self.unpack_wide_room(width, room),
+            None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
+        }
+    }
 }
 
 impl Neon {
@@ -401,5 +422,63 @@ impl Neon {
             }
         }
         codes
+    }
+
+    /// Rounded floats with `offset` as streams of eight codes.
+    #[inline(always)]
+    fn wide_streams(self, width: u32, v: [[float32x4_t; 4]; 4], offset: i32) -> [[uint8x16_t; 2]; 4] {
+        let (mut streams, offset) = neon!(([[vdupq_n_u8(0); 2]; 4], [vdupq_n_s32(offset); 4]));
+        for (streams, v) in streams.iter_mut().zip(v) {
+            let integers = each!(vcvtnq_s32_f32, v);
+            let [a, b, c, d] = each!(vaddq_s32, integers, offset);
+            for (stream, [low, high]) in streams.iter_mut().zip([[a, b], [c, d]]) {
+                *stream = neon!({
+                    let codes = vreinterpretq_u64_u16(vqmovun_high_s32(vqmovun_s32(low), high));
+                    // Codes join to pairs, pairs to fours, fours to eights.
+                    let pairs = self.join(codes, width, 16, 0x0000_0001_0000_0001);
+                    let fours = self.join(pairs, 2 * width, 32, 1);
+                    let bits = i64::from(4 * width);
+                    let down = vcombine_s64(vdup_n_s64(0), vdup_n_s64(bits - 64));
+                    let high = vshlq_u64(vextq_u64::<1>(fours, vdupq_n_u64(0)), vdupq_n_s64(bits));
+                    vreinterpretq_u8_u64(vorrq_u64(vshlq_u64(fours, down), high))
+                });
+            }
+        }
+        streams
+    }
+
+    /// As [`Self::store_streams`], of eight codes each.
+    #[inline(always)]
+    fn store_wide_streams(self, width: u32, streams: [[uint8x16_t; 2]; 4], out: &mut [u8; WIDE_ROOM]) {
+        for (i, stream) in streams.as_flattened().iter().enumerate() {
+            let place: &mut [u8; 16] =
+                out[i * width as usize..].first_chunk_mut().expect("a width of at most 16");
+            // SAFETY: `self` proves the feature; 16 bytes are written, the array's size.
+            unsafe { vst1q_u8(place.as_mut_ptr(), *stream) }
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide_room(self, width: u32, bytes: &[u8; WIDE_ROOM]) -> [[float32x4_t; 4]; 4] {
+        let wide = wide(width);
+        let (table, shifts): (&[u8; 32], &[u32; 8]) =
+            (wide.to_lanes.first_chunk().expect("64"), wide.shifts.first_chunk().expect("16"));
+        // SAFETY: `self` proves the feature; each load reads 32 bytes, the size of its array.
+        let (table, shifts) = unsafe { (vld1q_u8_x2(table.as_ptr()), vld1q_u32_x2(shifts.as_ptr())) };
+        let halves = [(table.0, shifts.0), (table.1, shifts.1)];
+        let mut floats = [self.splat(0.0); 4];
+        for (i, floats) in floats.as_flattened_mut().as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let stream: &[u8; 16] = bytes[i * width as usize..].first_chunk().expect("a width of at most 16");
+            // SAFETY: `self` proves the feature; 16 bytes are read, the array's size.
+            let stream = unsafe { vld1q_u8(stream.as_ptr()) };
+            for (floats, (table, shifts)) in floats.iter_mut().zip(halves) {
+                *floats = neon!({
+                    let lanes = vreinterpretq_u32_u8(vqtbl1q_u8(stream, table));
+                    let codes = vshlq_u32(lanes, vnegq_s32(vreinterpretq_s32_u32(shifts)));
+                    vcvtq_f32_u32(vandq_u32(codes, vdupq_n_u32((1 << width) - 1)))
+                });
+            }
+        }
+        floats
     }
 }

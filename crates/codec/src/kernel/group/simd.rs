@@ -5,12 +5,12 @@
 
 use half::f16;
 
-use super::{Decode, Encode, largest};
+use super::{BYTE, Decode, Encode, largest};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits};
 use crate::simd::{Combine, Simd, fold_rows};
 
-/// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most.
+/// Whole groups of a multiple of [`WHOLE`] values.
 #[inline(always)]
 pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f32) {
     let limit = largest(run.bits);
@@ -32,7 +32,11 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f3
                     let y = simd.mul(E::load(simd, x), scale);
                     *quotient = simd.mul(y, per_step);
                 }
-                simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
+                if run.bits <= BYTE {
+                    simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
+                } else {
+                    simd.pack_wide(run.bits, quotients, limit.into(), out);
+                }
                 out = &mut out[bits::packed_len(WHOLE, run.bits)..];
             }
         }
@@ -83,7 +87,7 @@ fn steps<S: Simd>(simd: S, exact: S::Floats) -> ([f16; LANES], [f32; LANES]) {
     (steps, reciprocals.map(|reciprocal| if reciprocal == f32::INFINITY { 0.0 } else { reciprocal }))
 }
 
-/// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most; `factor` is the message scale.
+/// Whole groups of a multiple of [`WHOLE`] values; `factor` is the message scale.
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
     let limit = simd.splat(largest(run.bits).into());
@@ -98,7 +102,11 @@ pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f
         for (out, step) in out.chunks_exact_mut(run.group).zip(steps) {
             let step = simd.splat(step);
             for out in out.as_chunks_mut::<WHOLE>().0 {
-                let values = simd.codes_to_floats(simd.unpack(run.bits, codes));
+                let values = if run.bits <= BYTE {
+                    simd.codes_to_floats(simd.unpack(run.bits, codes))
+                } else {
+                    simd.unpack_wide(run.bits, codes)
+                };
                 codes = &codes[bits::packed_len(WHOLE, run.bits)..];
                 for (code, out) in values.into_iter().zip(out.as_chunks_mut().0) {
                     E::store(simd, simd.mul(simd.sub(code, limit), step), out);
