@@ -61,9 +61,7 @@ pub(crate) fn require_tools() -> Outcome {
     ];
     let mut outcome = Ok(());
     for (_, tool, remedy) in tools.into_iter().filter(|(is_there, ..)| !is_there) {
-        eprintln!(
-            "error: {VARIABLE} names neon, but {tool} for 64-bit ARM is missing; on Debian: `{remedy}`"
-        );
+        eprintln!("error: {VARIABLE} names neon, but {tool} for 64-bit ARM is missing; `{remedy}` brings it");
         outcome = Err(2);
     }
     outcome

@@ -1,7 +1,7 @@
 //! Every instruction set and any number of threads write the bytes, and decode to the values, of the portable kernels on
 //! one thread.
 //!
-//! One test an instruction set. Where the processor lacks one, its test has nothing to run; `THINWIRE_TEST_ISAS`, a list
+//! Tests for each instruction set. Where the processor lacks one, they have nothing to run; `THINWIRE_TEST_ISAS`, a list
 //! like `avx2,avx512`, names those for which that is a failure.
 
 mod common;
