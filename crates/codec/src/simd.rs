@@ -2,8 +2,8 @@
 //!
 //! A kernel is written once, generic over [`Simd`], and compiled for each instruction set by
 //! [`Simd::vectorize`]. A value of a type that implements the trait is the proof that the processor has the
-//! instructions: only `detect` makes one. Every operation rounds as IEEE 754 says, once, half to even; none fuses,
-//! none flushes subnormal numbers.
+//! instructions: only `detect` makes one. Every operation rounds as IEEE 754 says, once, half to even; none
+//! flushes subnormal numbers, and none fuses where that would show.
 
 #![expect(
     clippy::inline_always,
@@ -118,6 +118,33 @@ pub(crate) trait Simd: Copy {
     /// # Panics
     /// If `bytes` is shorter than the stream.
     fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4];
+
+    /// `a * b + c`, fused or in two operations, whichever is faster: only for operands of which both give the same bits,
+    /// mostly since the product is exact, or where nobody sees the difference.
+    #[inline(always)]
+    fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
+        self.add(self.mul(a, b), c)
+    }
+
+    /// `code * step + zero` of the codes that [`Simd::unpack`] would read. The products must be exact, so that it does not
+    /// matter whether the sum is fused.
+    ///
+    /// # Panics
+    /// As [`Simd::unpack`].
+    #[inline(always)]
+    fn dequantize(
+        self,
+        width: u32,
+        bytes: &[u8],
+        step: Self::Floats,
+        zero: Self::Floats,
+    ) -> [Self::Floats; 4] {
+        let mut values = self.codes_to_floats(self.unpack(width, bytes));
+        for value in &mut values {
+            *value = self.mul_add(*value, step, zero);
+        }
+        values
+    }
 }
 
 // Below, and in all kernels, there are loops where a closure would be shorter: a closure is a function of its own, which

@@ -59,8 +59,10 @@ impl<E: Element> Kernel for Encode<'_, E> {
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
         let Some(scale) = self.scale.single() else { return self.portable() };
-        // The constant makes a copy without loops over the parts of a tile.
+        // The constants make copies without loops over the parts of a tile.
         match self.tile {
+            16 => simd_encode::encode(simd, self, 16, scale),
+            32 => simd_encode::encode(simd, self, 32, scale),
             WHOLE => simd_encode::encode(simd, self, WHOLE, scale),
             tile if tile.is_multiple_of(WHOLE) => simd_encode::encode(simd, self, tile, scale),
             _ => self.portable(),
@@ -92,8 +94,10 @@ impl<E: Element> Kernel for Decode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        // The constant makes a copy without loops over the parts of a tile.
+        // The constants make copies without loops over the parts of a tile.
         match self.tile {
+            16 => simd_decode::decode(simd, self, 16),
+            32 => simd_decode::decode(simd, self, 32),
             WHOLE => simd_decode::decode(simd, self, WHOLE),
             tile if tile.is_multiple_of(WHOLE) => simd_decode::decode(simd, self, tile),
             _ => self.portable(),

@@ -1,4 +1,4 @@
-//! AVX2 and F16C: Intel from Haswell, AMD from Zen. Sixteen lanes are two registers.
+//! AVX2, FMA and F16C: Intel from Haswell, AMD from Zen. Sixteen lanes are two registers.
 
 #![expect(unsafe_code, reason = "vector instructions")]
 #![allow(
@@ -19,26 +19,29 @@ use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded, wide};
 use super::{PACK_ROOM, Simd, WIDE_ROOM};
 use crate::kernel::{Kernel, LANES};
 
-/// Proof that the processor has AVX2 and F16C.
+/// Proof that the processor has AVX2, FMA and F16C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c")).then_some(Self(()))
+        (is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c"))
+        .then_some(Self(()))
     }
 }
 
 /// Instructions on registers.
 macro_rules! avx2 {
     ($call:expr) => {
-        // SAFETY: `self` is an `Avx2`, which `detect` alone makes where both features are there; nothing else is
+        // SAFETY: `self` is an `Avx2`, which `detect` alone makes where every feature is there; nothing else is
         // asked of the caller of an intrinsic on registers.
         unsafe { $call }
     };
 }
 
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn run<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     kernel.simd(simd)
 }
@@ -50,6 +53,9 @@ macro_rules! each {
     };
     ($call:path, $a:expr, $b:expr) => {
         avx2!([$call($a[0], $b[0]), $call($a[1], $b[1])])
+    };
+    ($call:path, $a:expr, $b:expr, $c:expr) => {
+        avx2!([$call($a[0], $b[0], $c[0]), $call($a[1], $b[1], $c[1])])
     };
 }
 
@@ -254,7 +260,8 @@ impl Simd for Avx2 {
         macro_rules! stride {
             ($v:expr, $second:literal, $swap:expr) => {{
                 let (v, swapped) = ($v, $swap);
-                _mm256_blend_ps::<$second>(_mm256_add_ps(v, swapped), _mm256_sub_ps(swapped, v))
+                let signs = _mm256_blend_ps::<$second>(_mm256_set1_ps(1.0), _mm256_set1_ps(-1.0));
+                _mm256_fmadd_ps(v, signs, swapped)
             }};
         }
         avx2!({
@@ -363,7 +370,37 @@ impl Simd for Avx2 {
             None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
         }
     }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
+        each!(_mm256_fmadd_ps, a, b, c)
+    }
+
+    #[inline(always)]
+    fn dequantize(
+        self,
+        width: u32,
+        bytes: &[u8],
+        step: Self::Floats,
+        zero: Self::Floats,
+    ) -> [Self::Floats; 4] {
+        let mut values = if width <= NARROW {
+            match bytes.first_chunk() {
+                Some(room) => self.unpack_narrow(width, room),
+                None => self.unpack_narrow(width, &padded(&bytes[..8 * width as usize])),
+            }
+        } else {
+            self.codes_to_floats(self.unpack(width, bytes))
+        };
+        for value in &mut values {
+            *value = self.mul_add(*value, step, zero);
+        }
+        values
+    }
 }
+
+/// Eight codes of up to this many bits fit one 32-bit lane.
+const NARROW: u32 = 4;
 
 impl Avx2 {
     /// The part of a shuffle table for sixteen codes, in both lanes.
@@ -388,6 +425,29 @@ impl Avx2 {
             // SAFETY: `self` proves the feature; 16 bytes are written, the array's size.
             unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), stream) }
         }
+    }
+
+    /// The codes of up to [`NARROW`] bits in front, as floats: eight at a time are shifted out of a stream that every lane
+    /// has.
+    #[inline(always)]
+    fn unpack_narrow(self, width: u32, bytes: &[u8; 32]) -> [[__m256; 2]; 4] {
+        let mut codes = [self.splat(0.0); 4];
+        let (starts, largest) = avx2!((
+            _mm256_mullo_epi32(
+                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                _mm256_set1_epi32(width.cast_signed())
+            ),
+            _mm256_set1_epi32((1 << width) - 1),
+        ));
+        for (i, codes) in codes.as_flattened_mut().iter_mut().enumerate() {
+            let stream: &[u8; 4] = bytes[i * width as usize..].first_chunk().expect("a width of at most 4");
+            let stream = i32::from_le_bytes(*stream);
+            *codes = avx2!({
+                let moved = _mm256_srlv_epi32(_mm256_set1_epi32(stream), starts);
+                _mm256_cvtepi32_ps(_mm256_and_si256(moved, largest))
+            });
+        }
+        codes
     }
 
     #[inline(always)]

@@ -194,9 +194,8 @@ impl Simd for Avx512 {
         macro_rules! stride {
             ($v:expr, $marked:literal, $swap:expr) => {{
                 let (v, swapped) = ($v, $swap);
-                let sign = _mm512_maskz_set1_epi32($marked, i32::MIN);
-                let signed = _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(v), sign));
-                _mm512_add_ps(swapped, signed)
+                let signs = _mm512_mask_blend_ps($marked, _mm512_set1_ps(1.0), _mm512_set1_ps(-1.0));
+                _mm512_fmadd_ps(v, signs, swapped)
             }};
         }
         avx512!({
@@ -294,9 +293,82 @@ impl Simd for Avx512 {
             None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
         }
     }
+
+    #[inline(always)]
+    fn mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        avx512!(_mm512_fmadd_ps(a, b, c))
+    }
+
+    #[inline(always)]
+    fn dequantize(self, width: u32, bytes: &[u8], step: __m512, zero: __m512) -> [__m512; 4] {
+        if width <= LOOKUP_WIDTH {
+            return match bytes.first_chunk() {
+                Some(room) => self.look_up(width, room, step, zero),
+                None => self.look_up(width, &padded(&bytes[..8 * width as usize]), step, zero),
+            };
+        }
+        let mut values = self.codes_to_floats(self.unpack(width, bytes));
+        for value in &mut values {
+            *value = self.mul_add(*value, step, zero);
+        }
+        values
+    }
 }
 
+/// Codes of up to this many bits choose one of sixteen lanes.
+const LOOKUP_WIDTH: u32 = 4;
+
+/// By width, the code that the lowest four bits of a lane begin with.
+const LOOKUP_CODES: [[f32; LANES]; 5] = {
+    let mut codes = [[0.0; LANES]; 5];
+    let mut width = 1;
+    while width <= 4 {
+        let mut i = 0;
+        while i < LANES {
+            codes[width][i] = (i & ((1 << width) - 1)) as f32;
+            i += 1;
+        }
+        width += 1;
+    }
+    codes
+};
+
+/// By width, where in the stream of sixteen codes each of them begins, in the lowest byte of its 32-bit lane.
+const LOOKUP_STARTS: [[i32; LANES]; 5] = {
+    let mut starts = [[0; LANES]; 5];
+    let mut width = 1;
+    while width <= 4 {
+        let mut i = 0;
+        while i < LANES {
+            starts[width][i] = (width * i) as i32;
+            i += 1;
+        }
+        width += 1;
+    }
+    starts
+};
+
 impl Avx512 {
+    /// [`Simd::dequantize`] of codes of up to [`LOOKUP_WIDTH`] bits: all values that a tile can have are in one vector, and the
+    /// low bits of each lane choose.
+    #[inline(always)]
+    fn look_up(self, width: u32, bytes: &[u8; 32], step: __m512, zero: __m512) -> [__m512; 4] {
+        let codes = self.load(&LOOKUP_CODES[width as usize]);
+        let mut values = [self.mul_add(codes, step, zero); 4];
+        // SAFETY: `self` proves the feature; 64 bytes are read, the array's size.
+        let starts = unsafe { _mm512_loadu_si512(LOOKUP_STARTS[width as usize].as_ptr().cast()) };
+        for (i, values) in values.iter_mut().enumerate() {
+            let stream: &[u8; 8] =
+                bytes[i * 2 * width as usize..].first_chunk().expect("a width of at most 4");
+            let stream = i64::from_le_bytes(*stream);
+            *values = avx512!({
+                let chosen = _mm512_multishift_epi64_epi8(starts, _mm512_set1_epi64(stream));
+                _mm512_permutexvar_ps(chosen, *values)
+            });
+        }
+        values
+    }
+
     #[inline(always)]
     fn table(self, bytes: &[u8; PACK_ROOM]) -> __m512i {
         // SAFETY: `self` proves the feature; 64 bytes are read, the array's size.

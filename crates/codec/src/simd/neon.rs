@@ -52,6 +52,14 @@ macro_rules! each {
     ($call:path, $a:expr, $b:expr) => {
         neon!([$call($a[0], $b[0]), $call($a[1], $b[1]), $call($a[2], $b[2]), $call($a[3], $b[3])])
     };
+    ($call:path, $a:expr, $b:expr, $c:expr) => {
+        neon!([
+            $call($a[0], $b[0], $c[0]),
+            $call($a[1], $b[1], $c[1]),
+            $call($a[2], $b[2], $c[2]),
+            $call($a[3], $b[3], $c[3]),
+        ])
+    };
 }
 
 impl Simd for Neon {
@@ -177,12 +185,7 @@ impl Simd for Neon {
     fn replace(self, v: Self::Floats, lanes: u16, value: f32) -> Self::Floats {
         let (lanes, value) = neon!(([vdupq_n_u32(lanes.into()); 4], [vdupq_n_f32(value); 4]));
         let chosen = each!(vtstq_u32, lanes, self.lane_bits());
-        neon!([
-            vbslq_f32(chosen[0], value[0], v[0]),
-            vbslq_f32(chosen[1], value[1], v[1]),
-            vbslq_f32(chosen[2], value[2], v[2]),
-            vbslq_f32(chosen[3], value[3], v[3]),
-        ])
+        each!(vbslq_f32, chosen, value, v)
     }
 
     #[inline(always)]
@@ -321,6 +324,11 @@ impl Simd for Neon {
             Some(room) => self.unpack_wide_room(width, room),
             None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
         }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
+        each!(vfmaq_f32, c, a, b)
     }
 }
 

@@ -90,7 +90,7 @@ fn steps<S: Simd>(simd: S, exact: S::Floats) -> ([f16; LANES], [f32; LANES]) {
 /// Whole groups of a multiple of [`WHOLE`] values; `factor` is the message scale.
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
-    let limit = simd.splat(largest(run.bits).into());
+    let limit = f32::from(largest(run.bits));
     let mut codes = run.codes;
     for (out, steps) in run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK)) {
         let mut half = [f16::ZERO; LANES];
@@ -100,18 +100,30 @@ pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f
         let mut steps = [0.0; LANES];
         simd.store(simd.mul(simd.load_f16(&half), simd.splat(factor)), &mut steps);
         for (out, step) in out.chunks_exact_mut(run.group).zip(steps) {
-            let step = simd.splat(step);
+            // Codes of a byte and `limit` have 8 bits and steps 11: the products are exact.
+            let (step, zero) = (simd.splat(step), simd.splat(-limit * step));
             for out in out.as_chunks_mut::<WHOLE>().0 {
                 let values = if run.bits <= BYTE {
-                    simd.codes_to_floats(simd.unpack(run.bits, codes))
+                    simd.dequantize(run.bits, codes, step, zero)
                 } else {
-                    simd.unpack_wide(run.bits, codes)
+                    dequantize_wide(simd, run.bits, codes, step)
                 };
                 codes = &codes[bits::packed_len(WHOLE, run.bits)..];
-                for (code, out) in values.into_iter().zip(out.as_chunks_mut().0) {
-                    E::store(simd, simd.mul(simd.sub(code, limit), step), out);
+                for (v, out) in values.into_iter().zip(out.as_chunks_mut().0) {
+                    E::store(simd, v, out);
                 }
             }
         }
     }
+}
+
+/// The values of codes of more bits than a byte holds, whose products with a step are rounded.
+#[inline(always)]
+fn dequantize_wide<S: Simd>(simd: S, bits: u32, codes: &[u8], step: S::Floats) -> [S::Floats; 4] {
+    let limit = simd.splat(largest(bits).into());
+    let mut values = simd.unpack_wide(bits, codes);
+    for value in &mut values {
+        *value = simd.add(simd.mul(simd.sub(*value, limit), step), simd.splat(0.0));
+    }
+    values
 }
