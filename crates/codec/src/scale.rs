@@ -104,6 +104,11 @@ impl Factors {
         (self.0[1] == 1.0).then_some(self.0[0])
     }
 
+    /// The power, if its products with numbers between `2^-26` and `2^26` are normal too.
+    pub(crate) fn moderate(self) -> Option<f32> {
+        self.single().filter(|power| (2_f32.powi(-100)..=2_f32.powi(100)).contains(power))
+    }
+
     /// Multiplies by the first, then by the second.
     #[inline(always)]
     pub(crate) fn apply(self, value: f32) -> f32 {

@@ -86,7 +86,8 @@ pub(crate) trait Simd: Copy {
     /// The strides 8, 4, 2 and 1 of the Hadamard butterfly inside a vector.
     fn butterfly(self, v: Self::Floats) -> Self::Floats;
 
-    /// Rounds to integers, half to even, adds `offset`, and clamps to `0..=255`. Magnitudes are below `2^30`.
+    /// Rounds to integers, half to even, adds `offset`, and clamps to `0..=255`. Magnitudes are below `2^30`, or, if
+    /// `offset` is not 0, round to at most `offset`, which is at most 127.
     fn round_to_codes(self, v: [Self::Floats; 4], offset: i32) -> Self::Codes;
     /// The smaller of each code and `2^width - 1`, `width` up to 8.
     fn clamp_codes(self, width: u32, codes: Self::Codes) -> Self::Codes;

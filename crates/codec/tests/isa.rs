@@ -42,6 +42,13 @@ macro_rules! instruction_sets {
             }
 
             #[test]
+            fn same_bytes_of_real_activations() {
+                if let Some(isa) = super::isa(stringify!($name)) {
+                    super::same_bytes_of_real_activations(isa);
+                }
+            }
+
+            #[test]
             fn same_refusals() {
                 if let Some(isa) = super::isa(stringify!($name)) {
                     super::same_refusals(isa);
@@ -64,14 +71,17 @@ fn codec(spec: &CodecSpec, isa: Isa, threads: usize) -> Box<dyn Codec> {
     spec.build_with(Execution { isa, threads: NonZero::new(threads).unwrap() }).unwrap()
 }
 
-/// Those of other tests, and every width of both codecs at the length the vector kernels are made for.
+/// Those of other tests, and every width of both codecs at every length the vector kernels are made for.
 fn all_specs() -> Vec<CodecSpec> {
     let mut specs = specs();
     for bits in 2..=16 {
         specs.push(format!("fixed:bits={bits},group={}", 64 << (bits % 3)).parse().unwrap());
+        specs.push(format!("fixed:bits={bits},group={}", 8 << (bits % 3)).parse().unwrap());
     }
     for (high, low) in [(3, 2), (5, 4), (7, 6), (8, 8)] {
         specs.push(format!("tah:hi={high},lo={low},p=0.5").parse().unwrap());
+        specs.push(format!("tah:g=16,hi={high},lo={low},p=0.5,tau=1.2").parse().unwrap());
+        specs.push(format!("tah:g=32,a=96,hi={high},lo={low},p=0.5,tau=1.2").parse().unwrap());
         specs.push(format!("tah:g=64,a=192,hi={high},lo={low},p=0.5,tau=1.2").parse().unwrap());
         specs.push(format!("tah:g=256,a=c,hi={high},lo={low},p=0.5,tau=0").parse().unwrap());
         specs.push(format!("tah:g=512,hi={high},lo={low},p=0.5,tau=1.1").parse().unwrap());
@@ -199,6 +209,24 @@ fn same_values_of_parameters_that_no_encoder_writes(isa: Isa) {
             };
             assert!(decode(isa) == decode(Isa::PORTABLE), "{spec}, 2^{exponent}");
         }
+    }
+}
+
+/// A boundary of a trained model (`tests/activations/README.md`).
+fn same_bytes_of_real_activations(isa: Isa) {
+    let bytes = include_bytes!("activations/llama.safetensors");
+    let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
+    let tensor = file.tensor("x").unwrap();
+    let &[samples, tokens, channels] = tensor.shape() else { panic!("x is [samples, tokens, channels]") };
+    let shape = Shape::new(samples, tokens, channels);
+    let x: Vec<f32> = tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let mut specs = all_specs();
+    // None of its tiles is an outlier tile by default.
+    specs.extend(["tah:tau=1.2", "tah:g=16,tau=1.1,p=0.3"].map(|spec| spec.parse::<CodecSpec>().unwrap()));
+    for spec in specs {
+        compare::<f32>(&spec, shape, &x, isa, 1, 3);
+        compare::<f16>(&spec, shape, &x, isa, 1, 1);
+        compare::<bf16>(&spec, shape, &x, isa, 1, 0);
     }
 }
 

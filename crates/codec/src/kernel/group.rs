@@ -39,9 +39,7 @@ impl<E: Element> Kernel for Encode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        let Some(scale) = self.scale.single().filter(|_| self.group.is_multiple_of(WHOLE)) else {
-            return self.portable();
-        };
+        let Some(scale) = self.scale.moderate() else { return self.portable() };
         let (whole, rest) = self.split();
         simd::encode(simd, whole, scale);
         rest.portable();
@@ -49,9 +47,9 @@ impl<E: Element> Kernel for Encode<'_, E> {
 }
 
 impl<E> Encode<'_, E> {
-    /// The whole groups, and the last one if it is shorter.
+    /// The groups for vector kernels, and the rest.
     fn split(self) -> (Self, Self) {
-        let groups = self.x.len() / self.group;
+        let groups = vector_groups(self.x.len(), self.group);
         let (x, last_x) = self.x.split_at(groups * self.group);
         let (steps, last_steps) = self.steps.split_at_mut(groups);
         let (codes, last_codes) = self.codes.split_at_mut(bits::packed_len(x.len(), self.bits));
@@ -61,7 +59,7 @@ impl<E> Encode<'_, E> {
     }
 }
 
-/// The inverse, on checked steps: `y = (code - largest) * step`, then the message scale.
+/// The inverse, on checked steps: `y = (code - largest) * step + 0`, then the message scale.
 pub(crate) struct Decode<'a, E> {
     pub(crate) steps: &'a [[u8; 2]],
     pub(crate) codes: &'a [u8],
@@ -80,9 +78,7 @@ impl<E: Element> Kernel for Decode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        let Some(factor) = self.scale.folded().filter(|_| self.group.is_multiple_of(WHOLE)) else {
-            return self.portable();
-        };
+        let Some(factor) = self.scale.folded() else { return self.portable() };
         let (whole, rest) = self.split();
         simd::decode(simd, whole, factor);
         rest.portable();
@@ -90,9 +86,9 @@ impl<E: Element> Kernel for Decode<'_, E> {
 }
 
 impl<E> Decode<'_, E> {
-    /// The whole groups, and the last one if it is shorter.
+    /// The groups for vector kernels, and the rest.
     fn split(self) -> (Self, Self) {
-        let groups = self.out.len() / self.group;
+        let groups = vector_groups(self.out.len(), self.group);
         let (out, last_out) = self.out.split_at_mut(groups * self.group);
         let (steps, last_steps) = self.steps.split_at(groups);
         let (codes, last_codes) = self.codes.split_at(bits::packed_len(out.len(), self.bits));
@@ -100,6 +96,12 @@ impl<E> Decode<'_, E> {
         let whole = Self { steps, codes, group, bits, scale, out };
         (whole, Self { steps: last_steps, codes: last_codes, group, bits, scale, out: last_out })
     }
+}
+
+/// How many of the groups of `values` values are whole and make up a multiple of [`WHOLE`].
+fn vector_groups(values: usize, group: usize) -> usize {
+    let vectors = group.max(WHOLE);
+    values / vectors * (vectors / group)
 }
 
 /// The largest code before it is moved into the positive.

@@ -18,9 +18,18 @@ const RHO: f32 = 1e-12;
 /// The bit of a scale on the wire that marks an outlier tile, a float's sign.
 pub(crate) const OUTLIER: u16 = 0x8000;
 
-/// Values of scratch that a kernel needs.
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Values of scratch that a kernel needs, aligned or not.
 pub(crate) const fn scratch_len(tile: usize) -> usize {
-    2 * BLOCK * tile
+    2 * BLOCK * tile + LINE / size_of::<f32>()
+}
+
+/// The part of a kernel's scratch that begins with a cache line, so that no vector lies in two of them.
+fn aligned(scratch: &mut [f32]) -> &mut [f32] {
+    let start = scratch.as_ptr().align_offset(LINE).min(LINE / size_of::<f32>());
+    &mut scratch[start..]
 }
 
 /// Quantizes tiles. With `y` the scaled values of one:

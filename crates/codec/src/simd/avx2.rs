@@ -280,17 +280,20 @@ impl Simd for Avx2 {
         avx2!({
             let mut words = [_mm256_setzero_si256(); 4];
             for (words, [low, high]) in words.iter_mut().zip(v) {
-                let offset = _mm256_set1_epi32(offset);
-                let low = _mm256_add_epi32(_mm256_cvtps_epi32(low), offset);
-                let high = _mm256_add_epi32(_mm256_cvtps_epi32(high), offset);
-                *words = _mm256_packs_epi32(low, high);
+                *words = _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
             }
             // Packing went through each 128-bit lane on its own: four codes of each register.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-            [
-                _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[0], words[1]), order),
-                _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[2], words[3]), order),
-            ]
+            let mut codes = [_mm256_setzero_si256(); 2];
+            for (codes, words) in codes.iter_mut().zip(words.as_chunks::<2>().0) {
+                let bytes = if offset == 0 {
+                    _mm256_packus_epi16(words[0], words[1])
+                } else {
+                    _mm256_add_epi8(_mm256_packs_epi16(words[0], words[1]), _mm256_set1_epi8(offset as i8))
+                };
+                *codes = _mm256_permutevar8x32_epi32(bytes, order);
+            }
+            codes
         })
     }
 

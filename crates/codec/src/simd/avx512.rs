@@ -209,12 +209,17 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn round_to_codes(self, v: [__m512; 4], offset: i32) -> __m512i {
         avx512!({
-            let mut integers = [_mm512_set1_epi32(offset); 4];
+            let mut integers = [_mm512_setzero_si512(); 4];
             for (integers, v) in integers.iter_mut().zip(v) {
-                *integers = _mm512_add_epi32(*integers, _mm512_cvtps_epi32(v));
+                *integers = _mm512_cvtps_epi32(v);
             }
             let [a, b, c, d] = integers;
-            let bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            let (low, high) = (_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+            let bytes = if offset == 0 {
+                _mm512_packus_epi16(low, high)
+            } else {
+                _mm512_add_epi8(_mm512_packs_epi16(low, high), _mm512_set1_epi8(offset as i8))
+            };
             // Packing went through each 128-bit lane on its own: four codes of `a`, of `b`, of `c`, of `d`.
             let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
             _mm512_permutexvar_epi32(order, bytes)
@@ -249,7 +254,12 @@ impl Simd for Avx512 {
             let eights = if width == 8 { codes } else { _mm512_or_si512(low, high) };
             _mm512_permutexvar_epi8(self.table(&LANES_TO_STREAM[width as usize]), eights)
         });
-        if let Some(room) = out.first_chunk_mut::<PACK_ROOM>() {
+        if width <= LOOKUP_WIDTH
+            && let Some(room) = out.first_chunk_mut::<32>()
+        {
+            // SAFETY: `self` proves the feature; 32 bytes are written, the array's size.
+            unsafe { _mm256_storeu_si256(room.as_mut_ptr().cast(), _mm512_castsi512_si256(stream)) }
+        } else if let Some(room) = out.first_chunk_mut::<PACK_ROOM>() {
             self.store_bytes(stream, room);
         } else {
             let mut bytes = [0; PACK_ROOM];

@@ -5,7 +5,7 @@
 
 use half::f16;
 
-use super::{Encode, OUTLIER, RHO};
+use super::{Encode, OUTLIER, RHO, aligned};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits, hadamard};
 use crate::simd::{Combine, PACK_ROOM, Simd, fold_rows};
@@ -18,7 +18,7 @@ use crate::simd::{Combine, PACK_ROOM, Simd, fold_rows};
 pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, tile: usize, scale: f32) {
     let mut codes = run.codes;
     let mut lanes = Scanned { largest: [[simd.splat(0.0); 2]; BLOCK], range: [[simd.splat(0.0); 2]; BLOCK] };
-    let (mut tiles, mut last_tiles) = run.scratch.split_at_mut(BLOCK * tile);
+    let (mut tiles, mut last_tiles) = aligned(run.scratch).split_at_mut(BLOCK * tile);
     let mut last = Parameters::NONE;
     let mut last_widths: &[u8] = &[];
     run.pivots.fill(0);
