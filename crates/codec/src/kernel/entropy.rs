@@ -98,17 +98,17 @@ mod tests {
             for (i, value) in tiles.iter_mut().enumerate() {
                 // From the largest scaled value down to subnormal numbers; some spikes, some even tiles, a zero tile.
                 let tile = i / len;
-                *value *= 2_f32.powi(3 - 4 * tile as i32) * if i % len == tile { 100.0 } else { 1.0 };
-                *value = if tile % 7 == 3 { value.signum() * 2_f32.powi(-(tile as i32)) } else { *value };
+                *value *= 8.0 * 0.0625_f32.powf(tile as f32) * if i % len == tile { 100.0 } else { 1.0 };
+                *value = if tile % 7 == 3 { value.signum() * 0.5_f32.powf(tile as f32) } else { *value };
                 *value = if tile == 39 { 0.0 } else { *value };
             }
             let run = |estimate: bool, isa: Isa| {
                 let mut out = [f32::NAN; 40];
                 let entropies = Entropies { x: &tiles, len, scale: Factors::ONE, out: &mut out };
                 if estimate {
-                    isa.run(Estimates(entropies))
+                    isa.run(Estimates(entropies));
                 } else {
-                    isa.run(entropies)
+                    isa.run(entropies);
                 }
                 out
             };

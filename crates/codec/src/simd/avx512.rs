@@ -344,13 +344,13 @@ const LOOKUP_CODES: [[f32; LANES]; 5] = {
 };
 
 /// By width, where in the stream of sixteen codes each of them begins, in the lowest byte of its 32-bit lane.
-const LOOKUP_STARTS: [[i32; LANES]; 5] = {
+const LOOKUP_STARTS: [[u32; LANES]; 5] = {
     let mut starts = [[0; LANES]; 5];
     let mut width = 1;
     while width <= 4 {
         let mut i = 0;
         while i < LANES {
-            starts[width][i] = (width * i) as i32;
+            starts[width][i] = (width * i) as u32;
             i += 1;
         }
         width += 1;
