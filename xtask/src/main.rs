@@ -1,5 +1,6 @@
 //! The workspace's own tasks. `cargo xtask test` is the one test command; it needs only a Rust toolchain and git.
 
+mod aarch64;
 mod phase;
 mod repository;
 mod test;

@@ -15,6 +15,8 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod layout;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 
 use half::{bf16, f16};
 
@@ -25,6 +27,9 @@ pub(crate) const CODES: usize = 64;
 
 /// Bytes that [`Simd::pack`] may write, whatever the width.
 pub(crate) const PACK_ROOM: usize = 64;
+
+/// Bytes that [`Simd::pack_wide`] may write, whatever the width.
+pub(crate) const WIDE_ROOM: usize = 128;
 
 /// The operations of one instruction set.
 ///
@@ -100,6 +105,20 @@ pub(crate) trait Simd: Copy {
     /// # Panics
     /// If `bytes` is shorter than the stream.
     fn unpack(self, width: u32, bytes: &[u8]) -> Self::Codes;
+
+    /// Rounds to integers, half to even, adds `offset`, and writes the bit stream of the sums, which must be codes below
+    /// `2^width`, `8 width` bytes, `width` from 9 to 16, to the front of `out`. What `out` holds behind them may change,
+    /// up to [`WIDE_ROOM`] bytes from its start.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the stream.
+    fn pack_wide(self, width: u32, v: [Self::Floats; 4], offset: i32, out: &mut [u8]);
+
+    /// The codes of a stream as [`Simd::pack_wide`] writes them: reads the front of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the stream.
+    fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4];
 
     /// `a * b + c`, fused or in two operations, whichever is faster: only for operands of which both give the same bits,
     /// mostly since the product is exact, or where nobody sees the difference.

@@ -1,7 +1,7 @@
 //! Every instruction set and any number of threads write the bytes, and decode to the values, of the portable kernels on
 //! one thread.
 //!
-//! One test an instruction set. Where the processor lacks one, its test has nothing to run; `THINWIRE_TEST_ISAS`, a list
+//! Tests for each instruction set. Where the processor lacks one, they have nothing to run; `THINWIRE_TEST_ISAS`, a list
 //! like `avx2,avx512`, names those for which that is a failure.
 
 mod common;
@@ -12,8 +12,8 @@ use common::random::Family;
 use common::specs;
 use half::{bf16, f16};
 use thinwire_codec::{
-    Codec, CodecSpec, DType, DecodeError, EncodeError, Execution, Isa, Shape, TensorView, TensorViewMut,
-    Values, ValuesMut,
+    Codec, CodecSpec, DType, DecodeError, EncodeError, Execution, HEADER_LEN, Isa, Shape, TensorView,
+    TensorViewMut, Values, ValuesMut,
 };
 
 /// The names of tests and instruction sets.
@@ -31,6 +31,13 @@ macro_rules! instruction_sets {
             fn same_bytes_of_large_messages_on_threads() {
                 if let Some(isa) = super::isa(stringify!($name)) {
                     super::same_bytes_of_large_messages_on_threads(isa);
+                }
+            }
+
+            #[test]
+            fn same_values_of_parameters_that_no_encoder_writes() {
+                if let Some(isa) = super::isa(stringify!($name)) {
+                    super::same_values_of_parameters_that_no_encoder_writes(isa);
                 }
             }
 
@@ -81,7 +88,7 @@ fn same_refusals_on_threads() {
     }
 }
 
-instruction_sets!(portable, avx2, avx512);
+instruction_sets!(portable, avx2, avx512, neon);
 
 fn isa(name: &str) -> Option<Isa> {
     let required = std::env::var("THINWIRE_TEST_ISAS").unwrap_or_default();
@@ -97,7 +104,7 @@ fn codec(spec: &CodecSpec, isa: Isa, threads: usize) -> Box<dyn Codec> {
 /// Those of other tests, and every width of both codecs at every length the vector kernels are made for.
 fn all_specs() -> Vec<CodecSpec> {
     let mut specs = specs();
-    for bits in 2..=9 {
+    for bits in 2..=16 {
         specs.push(format!("fixed:bits={bits},group={}", 64 << (bits % 3)).parse().unwrap());
         specs.push(format!("fixed:bits={bits},group={}", 8 << (bits % 3)).parse().unwrap());
     }
@@ -217,6 +224,37 @@ fn same_bytes_of_large_messages_on_threads(isa: Isa) {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The largest parameters under every large message scale: values that overflow on the way are saturated alike.
+fn same_values_of_parameters_that_no_encoder_writes(isa: Isa) {
+    let shape = Shape::new(1, 1, 2048);
+    let x = Family::Gaussian.values(shape.elements().unwrap(), 3);
+    // Of each tile or group, the bytes of its parameters; they are the front of the payload.
+    for (spec, parameters) in [
+        ("fixed:bits=8,group=64", 2 * 32),
+        ("fixed:bits=9,group=128", 2 * 16),
+        ("fixed:bits=16,group=64", 2 * 32),
+        ("tah:tau=0", 4 * 32),
+        ("tah:g=1024,a=1024,hi=8,lo=8,tau=0", 4 * 2),
+    ] {
+        let spec = spec.parse().unwrap();
+        let mut message = common::encode(&spec, shape, &x[..]);
+        let largest = if matches!(spec, CodecSpec::Fixed(_)) { f16::MAX } else { f16::MIN };
+        for parameter in message[HEADER_LEN..][..parameters].as_chunks_mut().0 {
+            *parameter = largest.to_le_bytes();
+        }
+        for exponent in 80..=119_i16 {
+            message[2..4].copy_from_slice(&exponent.to_le_bytes());
+            let decode = |isa| {
+                let mut out = vec![0.0; x.len()];
+                let view = TensorViewMut::new(shape, &mut out[..]).unwrap();
+                codec(&spec, isa, 1).decode(&message, view).unwrap();
+                bits(&out)
+            };
+            assert!(decode(isa) == decode(Isa::PORTABLE), "{spec}, 2^{exponent}");
         }
     }
 }

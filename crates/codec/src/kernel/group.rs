@@ -10,7 +10,7 @@ use crate::element::Element;
 use crate::scale::{Factors, MessageScale};
 use crate::simd::Simd;
 
-/// Codes of more bits than a byte holds are the portable kernels'.
+/// Codes of more bits than a byte holds are packed by other operations.
 const BYTE: u32 = 8;
 
 /// Quantizes groups, the last one maybe shorter. With `y` the scaled values of one and `largest = 2^(bits - 1) - 1`:
@@ -39,7 +39,7 @@ impl<E: Element> Kernel for Encode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        let Some(scale) = self.scale.moderate().filter(|_| self.bits <= BYTE) else { return self.portable() };
+        let Some(scale) = self.scale.moderate() else { return self.portable() };
         let (whole, rest) = self.split();
         simd::encode(simd, whole, scale);
         rest.portable();
@@ -78,7 +78,7 @@ impl<E: Element> Kernel for Decode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        let Some(factor) = self.scale.folded().filter(|_| self.bits <= BYTE) else { return self.portable() };
+        let Some(factor) = self.scale.folded() else { return self.portable() };
         let (whole, rest) = self.split();
         simd::decode(simd, whole, factor);
         rest.portable();

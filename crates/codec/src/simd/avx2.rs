@@ -15,8 +15,8 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded};
-use super::{PACK_ROOM, Simd};
+use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded, wide};
+use super::{PACK_ROOM, Simd, WIDE_ROOM};
 use crate::kernel::{Kernel, LANES};
 
 /// Proof that the processor has AVX2, FMA and F16C.
@@ -354,6 +354,27 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn pack_wide(self, width: u32, v: [Self::Floats; 4], offset: i32, out: &mut [u8]) {
+        let streams = self.wide_streams(width, v, offset);
+        let len = 8 * width as usize;
+        if let Some(room) = out.first_chunk_mut::<WIDE_ROOM>() {
+            self.store_wide_streams(width, streams, room);
+        } else {
+            let mut bytes = [0; WIDE_ROOM];
+            self.store_wide_streams(width, streams, &mut bytes);
+            out[..len].copy_from_slice(&bytes[..len]);
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4] {
+        match bytes.first_chunk::<WIDE_ROOM>() {
+            Some(room) => self.unpack_wide_room(width, room),
+            None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
+        }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
         each!(_mm256_fmadd_ps, a, b, c)
     }
@@ -367,11 +388,9 @@ impl Simd for Avx2 {
         zero: Self::Floats,
     ) -> [Self::Floats; 4] {
         let mut values = if width <= NARROW {
-            if let Some(room) = bytes.first_chunk() {
-                self.unpack_narrow(width, room)
-            } else {
-                let padded = padded(&bytes[..8 * width as usize]);
-                self.unpack_narrow(width, padded.first_chunk().expect("it has more room"))
+            match bytes.first_chunk() {
+                Some(room) => self.unpack_narrow(width, room),
+                None => self.unpack_narrow(width, &padded(&bytes[..8 * width as usize])),
             }
         } else {
             self.codes_to_floats(self.unpack(width, bytes))
@@ -473,6 +492,76 @@ impl Avx2 {
     fn mask(self, lanes: [__m256; 2]) -> u16 {
         let [low, high] = each!(_mm256_movemask_ps, lanes);
         (low | high << 8) as u16
+    }
+
+    /// Rounded floats with `offset` as streams of eight codes in each 128 bits.
+    #[inline(always)]
+    fn wide_streams(self, width: u32, v: [[__m256; 2]; 4], offset: i32) -> [__m256i; 4] {
+        let mut streams = [avx2!(_mm256_setzero_si256()); 4];
+        for (stream, [low, high]) in streams.iter_mut().zip(v) {
+            *stream = avx2!({
+                let offset = _mm256_set1_epi32(offset);
+                let low = _mm256_add_epi32(_mm256_cvtps_epi32(low), offset);
+                let high = _mm256_add_epi32(_mm256_cvtps_epi32(high), offset);
+                // Packing goes through each 128-bit lane on its own.
+                let codes = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi32(low, high));
+                // Codes join to pairs, pairs to fours, fours to eights.
+                let pairs = self.join(codes, width, 16, 0x0000_0001_0000_0001);
+                let fours = self.join(pairs, 2 * width, 32, 1);
+                let bits = i64::from(4 * width);
+                let low = _mm256_srlv_epi64(fours, _mm256_setr_epi64x(0, 64 - bits, 0, 64 - bits));
+                let high = _mm256_sllv_epi64(_mm256_bsrli_epi128::<8>(fours), _mm256_set1_epi64x(bits));
+                _mm256_or_si256(low, high)
+            });
+        }
+        streams
+    }
+
+    /// In each of the lanes that `ones` marks, twice `lane` bits wide, moves the upper half down to bit `bits`.
+    #[inline(always)]
+    fn join(self, v: __m256i, bits: u32, lane: u32, ones: i64) -> __m256i {
+        avx2!({
+            let low = _mm256_set1_epi64x(((1 << lane) - 1) * ones);
+            let high = _mm256_andnot_si256(low, v);
+            let moved = _mm256_srlv_epi64(high, _mm256_set1_epi64x(i64::from(lane - bits)));
+            _mm256_or_si256(_mm256_and_si256(v, low), moved)
+        })
+    }
+
+    /// As [`Self::store_streams`], of eight codes each.
+    #[inline(always)]
+    fn store_wide_streams(self, width: u32, streams: [__m256i; 4], out: &mut [u8; WIDE_ROOM]) {
+        let len = width as usize;
+        for (i, stream) in streams.into_iter().enumerate() {
+            let halves = avx2!([_mm256_castsi256_si128(stream), _mm256_extracti128_si256::<1>(stream)]);
+            for (half, place) in halves.into_iter().zip([2 * i * len, (2 * i + 1) * len]) {
+                let place: &mut [u8; 16] = out[place..].first_chunk_mut().expect("a width of at most 16");
+                // SAFETY: `self` proves the feature; 16 bytes are written, the array's size.
+                unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), half) }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide_room(self, width: u32, bytes: &[u8; WIDE_ROOM]) -> [[__m256; 2]; 4] {
+        let wide = wide(width);
+        let (table, shifts): (&[u8; 32], &[u32; 8]) =
+            (wide.to_lanes.first_chunk().expect("64"), wide.shifts.first_chunk().expect("16"));
+        // SAFETY: `self` proves the feature; each load reads 32 bytes, the size of its array.
+        let (table, shifts) = unsafe {
+            (_mm256_loadu_si256(table.as_ptr().cast()), _mm256_loadu_si256(shifts.as_ptr().cast()))
+        };
+        let mut floats = [self.splat(0.0); 4];
+        for (i, floats) in floats.as_flattened_mut().iter_mut().enumerate() {
+            let stream: &[u8; 16] = bytes[i * width as usize..].first_chunk().expect("a width of at most 16");
+            // SAFETY: `self` proves the feature; 16 bytes are read, the array's size.
+            let stream = unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(stream.as_ptr().cast())) };
+            *floats = avx2!({
+                let codes = _mm256_srlv_epi32(_mm256_shuffle_epi8(stream, table), shifts);
+                _mm256_cvtepi32_ps(_mm256_and_si256(codes, _mm256_set1_epi32((1 << width) - 1)))
+            });
+        }
+        floats
     }
 }
 

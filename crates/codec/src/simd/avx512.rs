@@ -15,8 +15,8 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded};
-use super::{PACK_ROOM, Simd};
+use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded, wide};
+use super::{PACK_ROOM, Simd, WIDE_ROOM};
 use crate::kernel::{Kernel, LANES};
 
 /// Proof that the processor has AVX-512 F, BW, DQ, VL and VBMI.
@@ -284,6 +284,27 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn pack_wide(self, width: u32, v: [Self::Floats; 4], offset: i32, out: &mut [u8]) {
+        let streams = self.wide_streams(width, v, offset);
+        let len = 8 * width as usize;
+        if let Some(room) = out.first_chunk_mut::<WIDE_ROOM>() {
+            self.store_wide_streams(width, streams, room);
+        } else {
+            let mut bytes = [0; WIDE_ROOM];
+            self.store_wide_streams(width, streams, &mut bytes);
+            out[..len].copy_from_slice(&bytes[..len]);
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4] {
+        match bytes.first_chunk::<WIDE_ROOM>() {
+            Some(room) => self.unpack_wide_room(width, room),
+            None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
+        }
+    }
+
+    #[inline(always)]
     fn mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
         avx512!(_mm512_fmadd_ps(a, b, c))
     }
@@ -291,11 +312,9 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn dequantize(self, width: u32, bytes: &[u8], step: __m512, zero: __m512) -> [__m512; 4] {
         if width <= LOOKUP_WIDTH {
-            return if let Some(room) = bytes.first_chunk() {
-                self.look_up(width, room, step, zero)
-            } else {
-                let padded = padded(&bytes[..8 * width as usize]);
-                self.look_up(width, padded.first_chunk().expect("it has more room"), step, zero)
+            return match bytes.first_chunk() {
+                Some(room) => self.look_up(width, room, step, zero),
+                None => self.look_up(width, &padded(&bytes[..8 * width as usize]), step, zero),
             };
         }
         let mut values = self.codes_to_floats(self.unpack(width, bytes));
@@ -370,5 +389,70 @@ impl Avx512 {
     fn store_bytes(self, v: __m512i, out: &mut [u8; PACK_ROOM]) {
         // SAFETY: `self` proves the feature; 64 bytes are written, the array's size.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), v) }
+    }
+
+    /// Rounded floats with `offset` as streams of thirty-two codes.
+    #[inline(always)]
+    fn wide_streams(self, width: u32, v: [__m512; 4], offset: i32) -> [__m512i; 2] {
+        let table = self.table(&wide(width).to_stream);
+        let mut streams = [avx512!(_mm512_setzero_si512()); 2];
+        for (stream, v) in streams.iter_mut().zip(v.as_chunks::<2>().0) {
+            *stream = avx512!({
+                let offset = _mm512_set1_epi32(offset);
+                let low = _mm512_add_epi32(_mm512_cvtps_epi32(v[0]), offset);
+                let high = _mm512_add_epi32(_mm512_cvtps_epi32(v[1]), offset);
+                // Packing goes through each 128-bit lane on its own.
+                let order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+                let codes = _mm512_permutexvar_epi64(order, _mm512_packus_epi32(low, high));
+                // Codes join to pairs, pairs to fours, fours to eights.
+                let pairs = self.join(codes, width, 16, 0x0000_0001_0000_0001);
+                let fours = self.join(pairs, 2 * width, 32, 1);
+                let bits = i64::from(4 * width);
+                let counts = _mm512_maskz_set1_epi64(0b1010_1010, 64 - bits);
+                let low = _mm512_srlv_epi64(fours, counts);
+                let high = _mm512_sllv_epi64(_mm512_bsrli_epi128::<8>(fours), _mm512_set1_epi64(bits));
+                _mm512_permutexvar_epi8(table, _mm512_or_si512(low, high))
+            });
+        }
+        streams
+    }
+
+    /// In each of the lanes that `ones` marks, twice `lane` bits wide, moves the upper half down to bit `bits`.
+    #[inline(always)]
+    fn join(self, v: __m512i, bits: u32, lane: u32, ones: i64) -> __m512i {
+        avx512!({
+            let low = _mm512_set1_epi64(((1 << lane) - 1) * ones);
+            let high = _mm512_andnot_si512(low, v);
+            let moved = _mm512_srlv_epi64(high, _mm512_set1_epi64(i64::from(lane - bits)));
+            _mm512_or_si512(_mm512_and_si512(v, low), moved)
+        })
+    }
+
+    /// Stores one behind the other, what is behind the first under the second.
+    #[inline(always)]
+    fn store_wide_streams(self, width: u32, [first, second]: [__m512i; 2], out: &mut [u8; WIDE_ROOM]) {
+        self.store_bytes(first, out.first_chunk_mut().expect("128 bytes"));
+        let behind = &mut out[4 * width as usize..];
+        self.store_bytes(second, behind.first_chunk_mut().expect("a width of at most 16"));
+    }
+
+    #[inline(always)]
+    fn unpack_wide_room(self, width: u32, bytes: &[u8; WIDE_ROOM]) -> [__m512; 4] {
+        let wide = wide(width);
+        let table = self.table(&wide.to_lanes);
+        // SAFETY: `self` proves the feature; 64 bytes are read, the array's size.
+        let shifts = unsafe { _mm512_loadu_si512(wide.shifts.as_ptr().cast()) };
+        let mut floats = [self.splat(0.0); 4];
+        for (i, floats) in floats.iter_mut().enumerate() {
+            let stream: &[u8; 32] =
+                bytes[2 * i * width as usize..].first_chunk().expect("a width of at most 16");
+            // SAFETY: `self` proves the feature; 32 bytes are read, the array's size.
+            let stream = unsafe { _mm512_zextsi256_si512(_mm256_loadu_si256(stream.as_ptr().cast())) };
+            *floats = avx512!({
+                let codes = _mm512_srlv_epi32(_mm512_permutexvar_epi8(table, stream), shifts);
+                _mm512_cvtepi32_ps(_mm512_and_si512(codes, _mm512_set1_epi32((1 << width) - 1)))
+            });
+        }
+        floats
     }
 }

@@ -5,12 +5,12 @@
 
 use half::f16;
 
-use super::{Decode, Encode, largest};
+use super::{BYTE, Decode, Encode, largest};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits};
 use crate::simd::{Combine, Simd, fold_rows};
 
-/// Values of a multiple of [`WHOLE`], in whole groups; codes of a byte at most. `scale` is not so far from 1 that its product
+/// Values of a multiple of [`WHOLE`], in whole groups. `scale` is not so far from 1 that its product
 /// with a reciprocal overflows or is subnormal.
 #[inline(always)]
 pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f32) {
@@ -30,7 +30,11 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f3
                 // Not above `limit` by as much as half: the step is not below the exact one.
                 *quotient = simd.mul(E::load(simd, x), *quotient);
             }
-            simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
+            if run.bits <= BYTE {
+                simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
+            } else {
+                simd.pack_wide(run.bits, quotients, limit.into(), out);
+            }
             out = &mut out[bits::packed_len(WHOLE, run.bits)..];
         }
     }
@@ -105,10 +109,10 @@ fn steps<S: Simd>(simd: S, exact: S::Floats, scale: S::Floats) -> ([f16; LANES],
     (steps, reciprocals.map(|reciprocal| if reciprocal == f32::INFINITY { 0.0 } else { reciprocal }))
 }
 
-/// Values of a multiple of [`WHOLE`], in whole groups; codes of a byte at most. `factor` is the message scale.
+/// Values of a multiple of [`WHOLE`], in whole groups. `factor` is the message scale.
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
-    // Codes and the largest have 8 bits and steps 11: their products are exact.
+    // Codes of a byte and the largest have 8 bits and steps 11: their products are exact.
     let minus_largest = simd.splat(-f32::from(largest(run.bits)));
     let mut codes = run.codes;
     for (out, steps) in run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK)) {
@@ -123,7 +127,9 @@ pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f
         for (i, out) in out.as_chunks_mut::<WHOLE>().0.iter_mut().enumerate() {
             let step = vectors_of(simd, &steps, run.group, i);
             let zero = vectors_of(simd, &zeros, run.group, i);
-            let values = if run.group >= WHOLE {
+            let values = if run.bits > BYTE {
+                dequantize_wide(simd, run.bits, codes, step)
+            } else if run.group >= WHOLE {
                 simd.dequantize(run.bits, codes, step[0], zero[0])
             } else {
                 let mut values = simd.codes_to_floats(simd.unpack(run.bits, codes));
@@ -138,4 +144,15 @@ pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f
             }
         }
     }
+}
+
+/// The values of codes of more bits than a byte holds, whose products with a step are rounded.
+#[inline(always)]
+fn dequantize_wide<S: Simd>(simd: S, bits: u32, codes: &[u8], step: [S::Floats; 4]) -> [S::Floats; 4] {
+    let largest = simd.splat(largest(bits).into());
+    let mut values = simd.unpack_wide(bits, codes);
+    for (value, step) in values.iter_mut().zip(step) {
+        *value = simd.add(simd.mul(simd.sub(*value, largest), step), simd.splat(0.0));
+    }
+    values
 }
