@@ -56,6 +56,9 @@ pub(crate) struct Eval {
 
 impl Eval {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
+        if self.codec.is_some() && self.boundaries.as_ref().is_some_and(|places| places.0.is_empty()) {
+            return Err("--boundaries none leaves nothing for --codec to compress: give one of the two".into());
+        }
         let model = SavedModel::open(&self.model, self.tokenizer.as_ref())?;
         let sequence = self.sequence.map_or(model.sequence(), NonZeroUsize::get);
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);

@@ -17,8 +17,13 @@ pub enum RunError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A text or the tokenizer.
-    #[error(transparent)]
-    Data(#[from] DataError),
+    #[error("{key} of the configuration cannot be used")]
+    Data {
+        /// The setting that names it, dotted.
+        key: &'static str,
+        /// What is wrong.
+        source: DataError,
+    },
     /// A codec whose settings do not fit.
     #[error("a codec of the configuration cannot be used")]
     Codec(#[from] SpecError),

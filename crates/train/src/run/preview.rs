@@ -27,7 +27,8 @@ impl Preview {
     /// # Errors
     /// The tokenizer cannot be read or has more ids than the model; the layer map is no partition.
     pub fn load(config: Config) -> Result<Self, RunError> {
-        let tokenizer = Tokenizer::load(&config.data.tokenizer)?;
+        let tokenizer = Tokenizer::load(&config.data.tokenizer)
+            .map_err(|source| RunError::Data { key: "data.tokenizer", source })?;
         let vocab = config.model.vocab(tokenizer.vocab_size())?;
         let layers = config.model.layers;
         let map = match config.pipeline.manual_map(layers)? {

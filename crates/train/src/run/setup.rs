@@ -59,8 +59,10 @@ impl Setup {
     pub fn load(config: Config) -> Result<Self, RunError> {
         let Preview { config, architecture, map, tokenizer } = Preview::load(config)?;
         let map = map.ok_or(RunError::NoLayerMap)?;
-        let corpus = Corpus::load(&config.data.train, &tokenizer)?;
-        let heldout = config.data.heldout.as_ref().map(|path| Corpus::load(path, &tokenizer)).transpose()?;
+        let load =
+            |key, path| Corpus::load(path, &tokenizer).map_err(|source| RunError::Data { key, source });
+        let corpus = load("data.train", &config.data.train)?;
+        let heldout = config.data.heldout.as_deref().map(|path| load("data.heldout", path)).transpose()?;
         let training_text = corpus.sha256().to_owned();
         let batches = Batches::new(corpus, &config.train, config.run.seed);
         let tokenizer = tokenizer.id().to_owned();
