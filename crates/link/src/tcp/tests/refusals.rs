@@ -63,7 +63,7 @@ fn any_number_of_silent_connections_do_not_keep_the_peer_out() {
         drop(strangers);
         [accepted.join().unwrap(), connected]
     });
-    links.map(Result::unwrap);
+    drop(links.map(Result::unwrap));
 }
 
 #[test]
