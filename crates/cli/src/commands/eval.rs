@@ -28,7 +28,8 @@ use crate::output::Output;
 /// the head.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// A run's folder, for its newest complete checkpoint, or a checkpoint's folder (step-00000100).
+    /// A run's folder, for its newest complete checkpoint, a checkpoint's folder (step-00000100), a Hugging Face folder
+    /// or a .gguf file.
     #[arg(long, value_name = "PATH")]
     model: PathBuf,
     /// The text.
@@ -37,19 +38,21 @@ pub(crate) struct Eval {
     /// Evaluate on the first N tokens only [default: the whole text].
     #[arg(long, value_name = "N")]
     tokens: Option<NonZeroUsize>,
-    /// Where activations are compressed, as in 1,3, or none [default: the run's boundaries].
+    /// Where activations are compressed, as in 1,3, or none [default: the run's].
     #[arg(long, value_name = "K,..")]
     boundaries: Option<Places>,
     /// Codec of all boundaries, as in tah:p=0.5 or f32 [default: the run's, for each boundary].
     #[arg(long, value_name = "SPEC")]
     codec: Option<CodecSpec>,
-    /// Tokens in a sequence [default: the run's].
+    /// Tokens in a sequence [default: the run's; 1024 for a model of others].
     #[arg(long, value_name = "N")]
     sequence: Option<NonZeroUsize>,
-    /// Sequences in a micro-batch [default: the run's `eval.micro_batch`].
+    /// Sequences in a micro-batch [default: the run's `eval.micro_batch`; 1 for a model
+    /// of others].
     #[arg(long, value_name = "N")]
     micro_batch: Option<NonZeroUsize>,
-    /// The tokenizer of training, `byte` or a tokenizer.json [default: where the run had it].
+    /// The tokenizer of training: `byte`, a tokenizer.json, or a model that brings it [default: where the run had it, or
+    /// the model's].
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<TokenizerSource>,
 }

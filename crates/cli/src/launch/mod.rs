@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) fn resolve(mut config: Config, resume: bool) -> Result<Config, CommandError> {
     let earlier = RunFolder::of(&config).config_file();
     if resume && config.pipeline.layers == LayerPlan::Auto && earlier.exists() {
-        let earlier = Config::load(&earlier, &[])?.pipeline;
+        let earlier = Config::load_written(&earlier)?.pipeline;
         if earlier.stages == config.pipeline.stages {
             config.pipeline.layers = earlier.layers;
         }

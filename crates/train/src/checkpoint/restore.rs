@@ -53,7 +53,7 @@ pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifes
 /// The manifest's model is none, or as [`restore_weights`].
 pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Result<Part, CheckpointError> {
     let manifest = Manifest::read(dir, step)?;
-    let RunFacts { architecture, seed, .. } = &manifest.run;
+    let architecture = &manifest.run.architecture;
     let path = manifest_path(dir, step);
     architecture.validate().map_err(|source| CheckpointError::Model { path, source: Box::new(source) })?;
     for &unit in units {
@@ -62,7 +62,7 @@ pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Resu
         let least = architecture.parameters(unit).saturating_mul(size_of::<f32>() as u64);
         require(found >= least, &path, "size in bytes", format_args!("at least {least}"), found)?;
     }
-    let mut part = Part::new(architecture, units, *seed, device);
+    let mut part = Part::empty(architecture, units, device);
     load(dir, &manifest, &mut part, None)?;
     Ok(part)
 }

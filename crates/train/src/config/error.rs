@@ -65,6 +65,12 @@ pub enum ConfigError {
     /// `pipeline.layers` does not give every unit to exactly one stage.
     #[error("pipeline.layers")]
     Layers(#[source] LayerMapError),
+    /// The model that `model.pretrained` names cannot be used.
+    #[error("model.pretrained")]
+    Pretrained {
+        /// Why not.
+        source: thinwire_pretrained::Error,
+    },
     /// The configuration could not be written as TOML.
     #[error("cannot write the configuration as TOML")]
     Write(#[source] toml::ser::Error),

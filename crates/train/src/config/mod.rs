@@ -16,6 +16,8 @@ mod optimizer;
 mod overrides;
 mod paths;
 mod pipeline;
+mod pretrained;
+mod rope_scaling;
 mod run;
 mod stage;
 mod text;
@@ -38,11 +40,13 @@ pub use optimizer::{LearningRateSchedule, OptimizerConfig};
 pub use pipeline::{
     BoundaryCodecs, BoundaryConfig, LayerPlan, NonFinitePolicy, PipelineConfig, PipelineSchedule,
 };
+pub use rope_scaling::RopeScaling;
 pub use run::RunConfig;
 pub use stage::StageConfig;
 pub use train::TrainConfig;
 
 use error::require;
+use pretrained::Start;
 
 /// Everything a run is made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,30 +81,66 @@ pub struct Config {
 
 impl Config {
     /// Reads `path`, applies `overrides` (`section.key=value`, the value in TOML or else taken as a string),
-    /// and checks the result. Overridden paths are relative to the file's folder too.
+    /// and checks the result. Overridden paths are relative to the file's folder too. Of the model that
+    /// `model.pretrained` names, the configuration is read.
     ///
     /// # Errors
-    /// The file cannot be read or is not TOML; an override, key or value is not valid.
+    /// The file cannot be read or is not TOML; an override, key or value is not valid; the model cannot be opened or
+    /// is not as written.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
-        let read = |source| ConfigError::Read { path: path.into(), source };
-        let text = fs::read_to_string(path).map_err(read)?;
-        let path = fs::canonicalize(path).map_err(read)?;
-        let mut config = Self::parse(&text, overrides).map_err(|error| error.within(&path))?;
-        let folder = path.parent().unwrap_or(&path);
-        config.run.dir = paths::join(folder, &config.run.dir);
-        config.data.resolve(folder);
-        Ok(config)
+        Self::read(path, |text, folder| Self::parse_in(text, overrides, folder))
+    }
+
+    /// Reads the configuration that a run has written into its folder. All is in it, so the model that the run started
+    /// from need not be there any more, and is not named in the result.
+    ///
+    /// # Errors
+    /// As [`Config::load`], but for the model.
+    pub fn load_written(path: &Path) -> Result<Self, ConfigError> {
+        Self::read(path, |text, _| {
+            let mut table = parse_table(text)?;
+            if let Some(model) = table.get_mut("model").and_then(toml::Value::as_table_mut) {
+                model.remove("pretrained");
+            }
+            Self::from_table(table)
+        })
     }
 
     /// As [`Config::load`], from the text itself; paths stay as written.
     ///
     /// # Errors
-    /// The text is not TOML; an override, key or value is not valid.
+    /// As [`Config::load`].
     pub fn parse(text: &str, overrides: &[String]) -> Result<Self, ConfigError> {
-        let mut table: toml::Table = text.parse().map_err(ConfigError::Syntax)?;
+        Self::parse_in(text, overrides, Path::new(""))
+    }
+
+    fn read(
+        path: &Path,
+        parse: impl FnOnce(&str, &Path) -> Result<Self, ConfigError>,
+    ) -> Result<Self, ConfigError> {
+        let read = |source| ConfigError::Read { path: path.into(), source };
+        let text = fs::read_to_string(path).map_err(read)?;
+        let path = fs::canonicalize(path).map_err(read)?;
+        let folder = path.parent().unwrap_or(&path);
+        let mut config = parse(&text, folder).map_err(|error| error.within(&path))?;
+        config.run.dir = paths::join(folder, &config.run.dir);
+        config.data.resolve(folder);
+        Ok(config)
+    }
+
+    /// As [`Config::parse`], the path of a model relative to `folder`.
+    fn parse_in(text: &str, overrides: &[String], folder: &Path) -> Result<Self, ConfigError> {
+        let mut table = parse_table(text)?;
         for text in overrides {
             overrides::apply(&mut table, text)?;
         }
+        let start = Start::fill(&mut table, folder)?;
+        let config = Self::from_table(table)?;
+        start.map_or(Ok(()), |start| start.check(&config.model))?;
+        Ok(config)
+    }
+
+    fn from_table(table: toml::Table) -> Result<Self, ConfigError> {
         keys::check::<Self>(&table)?;
         let config: Self = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
             let key = error.path().iter().next().map(|_| error.path().to_string());
@@ -142,6 +182,10 @@ impl Config {
         )?;
         self.stages.iter().enumerate().try_for_each(|(index, stage)| stage.validate(index))
     }
+}
+
+fn parse_table(text: &str) -> Result<toml::Table, ConfigError> {
+    text.parse().map_err(ConfigError::Syntax)
 }
 
 #[cfg(test)]

@@ -19,9 +19,18 @@ impl Corpus {
     /// # Errors
     /// The file cannot be read or tokenized, or holds fewer than 2 tokens.
     pub fn load(path: &Path, tokenizer: &Tokenizer) -> Result<Self, DataError> {
+        Self::load_after(None, path, tokenizer)
+    }
+
+    /// As [`Corpus::load`], with the token `first` in front of the text.
+    ///
+    /// # Errors
+    /// As [`Corpus::load`].
+    pub fn load_after(first: Option<u32>, path: &Path, tokenizer: &Tokenizer) -> Result<Self, DataError> {
         let text = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
-        let tokens =
+        let encoded =
             tokenizer.encode(&text).map_err(|source| DataError::Text { path: path.into(), source })?;
+        let tokens: Vec<u32> = first.into_iter().chain(encoded).collect();
         if tokens.len() < 2 {
             return Err(DataError::TooShort { path: path.into(), tokens: tokens.len() });
         }

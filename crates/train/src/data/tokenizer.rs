@@ -34,15 +34,23 @@ impl Tokenizer {
     }
 
     fn from_file(path: &Path) -> Result<Self, DataError> {
-        let bytes = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+        let json = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+        Self::from_json(&json, path)
+    }
+
+    /// The tokenizer of a `tokenizer.json` that was read from `path`.
+    ///
+    /// # Errors
+    /// It cannot be understood.
+    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, DataError> {
         let unusable = |source| DataError::Tokenizer { path: path.into(), source };
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(without_dropout(&bytes)).map_err(unusable)?;
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(without_dropout(json)).map_err(unusable)?;
         // Settings for fixed-size model inputs, which would cut a corpus off without a word.
         tokenizer.with_truncation(None).map_err(unusable)?.with_padding(None);
         // Ids may have gaps, so the largest one counts.
         let vocab_size = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
         let kind = Kind::File { tokenizer: Box::new(tokenizer), vocab_size };
-        Ok(Self { kind, id: format!("tokenizer.json sha256:{}", sha256_hex(&bytes)) })
+        Ok(Self { kind, id: format!("tokenizer.json sha256:{}", sha256_hex(json)) })
     }
 
     /// Token ids lie below this.

@@ -1,23 +1,44 @@
 //! What can go wrong in an evaluation.
 
+use std::path::PathBuf;
+
 use thinwire_codec::{CodecError, DecodeError, EncodeError, SpecError};
 
 use crate::checkpoint::CheckpointError;
-use crate::config::LayerMapError;
+use crate::config::{ConfigError, LayerMapError};
 use crate::data::DataError;
-use crate::run::FindError;
+use crate::pretrained::TokenizerError;
+use crate::run::{CHECKPOINTS, CONFIG_FILE, FindError};
 
 /// Why there is no perplexity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluateError {
     /// The path leads to no model.
+    #[error(
+        "{} is no model: expected a run's folder (with {CONFIG_FILE} or {CHECKPOINTS}/ in it), a checkpoint (a folder \
+         named as step-00000100), a Hugging Face folder (with config.json in it) or a .gguf file", path.display()
+    )]
+    NoModel {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// The checkpoint cannot be found or read.
     #[error(transparent)]
-    Find(#[from] FindError),
+    Find(FindError),
+    /// A model of others cannot be opened or read.
+    #[error(transparent)]
+    Pretrained(#[from] thinwire_pretrained::Error),
+    /// A model of others has sizes that none can have.
+    #[error("the model's configuration")]
+    Model(#[from] ConfigError),
     /// The weights cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The text or the tokenizer.
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The text.
     #[error(transparent)]
     Data(#[from] DataError),
     /// A codec whose settings do not fit.
@@ -43,9 +64,7 @@ pub enum EvaluateError {
         before: usize,
     },
     /// Nothing says which codec the boundaries have.
-    #[error(
-        "the codecs of the run are not known, since its thinwire.toml is not there: choose one with --codec"
-    )]
+    #[error("no run's thinwire.toml says which codec the boundaries have: choose one with --codec")]
     NoCodec,
     /// Nothing says where the tokenizer is.
     #[error(
@@ -115,4 +134,13 @@ pub enum EvaluateError {
         /// Mean over its tokens.
         loss: f64,
     },
+}
+
+impl From<FindError> for EvaluateError {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::Other { path } => Self::NoModel { path },
+            error => Self::Find(error),
+        }
+    }
 }

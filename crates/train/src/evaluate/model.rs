@@ -5,73 +5,124 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use thinwire_codec::CodecSpec;
+use thinwire_pretrained::{Pretrained, TokenizerFiles};
 
 use super::{Boundary, EvaluateError, Pipeline};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{Corpus, Tokenizer};
-use crate::model::Architecture;
+use crate::model::{Architecture, Part};
+use crate::pretrained::{is_model, load_part, load_tokenizer};
 use crate::run::FoundCheckpoint;
+
+/// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
+const SEQUENCE: usize = 1024;
 
 /// A trained model, its weights still in their files, and how its run used it.
 #[derive(Debug)]
 pub struct SavedModel {
     tokenizer: Tokenizer,
-    found: FoundCheckpoint,
+    /// What every text begins with.
+    first: Option<u32>,
+    architecture: Architecture,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Checkpoint(Box<FoundCheckpoint>),
+    Pretrained(Box<Pretrained>),
 }
 
 impl SavedModel {
-    /// Opens a run's folder (its newest complete checkpoint) or a checkpoint's step folder. `tokenizer` replaces what
-    /// the run's configuration names; it must be the one of training.
+    /// Opens a run's folder (its newest complete checkpoint), a checkpoint's step folder, a Hugging Face folder or a
+    /// `.gguf` file. `tokenizer` replaces what came with the model; it must be the one of training, which only
+    /// checkpoints can prove.
     ///
     /// # Errors
-    /// There is no checkpoint, or no tokenizer that fits it.
+    /// There is no such model, it is not supported, or there is no tokenizer that fits it.
     pub fn open(path: &Path, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
-        let found = FoundCheckpoint::find(path)?;
+        let model = if is_model(path) {
+            Self::of_others(Pretrained::open(path)?, tokenizer)?
+        } else {
+            Self::of_run(FoundCheckpoint::find(path)?, tokenizer)?
+        };
+        let (vocab, ids) = (model.architecture.vocab, model.tokenizer.vocab_size());
+        if vocab < ids {
+            return Err(EvaluateError::Vocabulary { vocab, tokenizer: ids });
+        }
+        Ok(model)
+    }
+
+    fn of_run(found: FoundCheckpoint, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
         let expected = &found.manifest.run.tokenizer;
         let byte = (expected == "byte").then_some(&TokenizerSource::Byte);
         let configured = found.config.as_ref().map(|config| &config.data.tokenizer);
         let source = tokenizer.or(byte).or(configured);
         let source = source.ok_or_else(|| EvaluateError::NoTokenizer { id: expected.clone() })?;
-        let tokenizer = Tokenizer::load(source)?;
+        let tokenizer = load_tokenizer(source)?;
         if tokenizer.id() != expected {
             let (expected, found) = (expected.clone(), tokenizer.id().to_owned());
             return Err(EvaluateError::OtherTokenizer { expected, found });
         }
-        let (vocab, ids) = (found.manifest.run.architecture.vocab, tokenizer.vocab_size());
-        if vocab < ids {
-            return Err(EvaluateError::Vocabulary { vocab, tokenizer: ids });
-        }
-        Ok(Self { tokenizer, found })
+        let architecture = found.manifest.run.architecture.clone();
+        Ok(Self { tokenizer, first: None, architecture, source: Source::Checkpoint(Box::new(found)) })
+    }
+
+    fn of_others(model: Pretrained, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
+        let architecture = Architecture::from(model.config());
+        architecture.validate()?;
+        let (tokenizer, first) = if let Some(source) = tokenizer {
+            (load_tokenizer(source)?, None)
+        } else {
+            let TokenizerFiles { json, bos, add_bos, .. } = model.tokenizer()?;
+            (Tokenizer::from_json(&json, model.path())?, bos.filter(|_| add_bos).map(|bos| bos.id))
+        };
+        Ok(Self { tokenizer, first, architecture, source: Source::Pretrained(Box::new(model)) })
     }
 
     /// What the model is.
     pub fn architecture(&self) -> &Architecture {
-        &self.found.manifest.run.architecture
+        &self.architecture
     }
 
-    /// Steps of training.
-    pub fn step(&self) -> u64 {
-        self.found.manifest.step
+    /// Steps of training, of a checkpoint.
+    pub fn step(&self) -> Option<u64> {
+        match &self.source {
+            Source::Checkpoint(found) => Some(found.manifest.step),
+            Source::Pretrained(_) => None,
+        }
     }
 
-    /// Tokens in a sequence: the run's, or the model's context.
+    /// Tokens in a sequence: the run's; for a model of others 1024, or its context if that is shorter; else the model's
+    /// context.
     pub fn sequence(&self) -> usize {
-        self.config().map_or(self.architecture().context, |config| config.train.sequence)
+        let context = self.architecture.context;
+        match (self.config(), &self.source) {
+            (Some(run), _) => run.train.sequence,
+            (None, Source::Checkpoint(_)) => context,
+            (None, Source::Pretrained(_)) => context.min(SEQUENCE),
+        }
     }
 
-    /// Sequences in a micro-batch: as the run evaluates, or the default.
+    /// Sequences in a micro-batch: as the run evaluates, or the default; one for a model of others, whose logits may
+    /// be large.
     pub fn micro_batch(&self) -> usize {
-        self.config().map_or(EvalConfig::default().micro_batch, |config| config.eval.micro_batch)
+        match (self.config(), &self.source) {
+            (Some(run), _) => run.eval.micro_batch,
+            (None, Source::Checkpoint(_)) => EvalConfig::default().micro_batch,
+            (None, Source::Pretrained(_)) => 1,
+        }
     }
 
-    /// The boundaries of the run.
+    /// The boundaries of the run; a model of others has none.
     ///
     /// # Errors
     /// The manifest's stages are no partition of the model.
     pub fn boundaries(&self) -> Result<Vec<usize>, EvaluateError> {
-        let stages = self.found.manifest.run.stages.clone();
-        let map = LayerMap::new(self.architecture().layers, stages).map_err(EvaluateError::LayerMap)?;
+        let Source::Checkpoint(found) = &self.source else { return Ok(Vec::new()) };
+        let stages = found.manifest.run.stages.clone();
+        let map = LayerMap::new(self.architecture.layers, stages).map_err(EvaluateError::LayerMap)?;
         Ok(map.boundaries())
     }
 
@@ -84,36 +135,47 @@ impl SavedModel {
         Ok(config.pipeline.boundary(before).forward)
     }
 
-    /// Reads a text that is to be evaluated in sequences of `sequence` tokens.
+    /// Reads a text that is to be evaluated in sequences of `sequence` tokens. It begins with the token that the
+    /// tokenizer of a model of others asks for, if it does.
     ///
     /// # Errors
     /// The text cannot be read or tokenized or is too short; the sequences are longer than the model's context.
     pub fn read_text(&self, path: &Path, sequence: usize) -> Result<Corpus, EvaluateError> {
-        let context = self.architecture().context;
+        let context = self.architecture.context;
         if sequence > context {
             return Err(EvaluateError::Sequence { sequence, context });
         }
-        Ok(Corpus::load(path, &self.tokenizer)?)
+        Ok(Corpus::load_after(self.first, path, &self.tokenizer)?)
     }
 
     /// Loads the weights into a pipeline on this machine's processor, cut at `boundaries` (in any order).
     ///
     /// # Errors
-    /// A boundary that does not exist or is named twice; a file that is not what the manifest says.
+    /// A boundary that does not exist or is named twice; a file that is not what the manifest says, or cannot be read.
     pub fn load(&self, mut boundaries: Vec<Boundary>) -> Result<Pipeline, EvaluateError> {
         boundaries.sort_by_key(Boundary::before);
-        let map = cut(self.architecture().layers, &boundaries)?;
+        let map = cut(self.architecture.layers, &boundaries)?;
         let device = Device::flex();
-        let load = |units: &StageUnits| {
-            let units: Vec<Unit> = units.iter().collect();
-            checkpoint::load_part(&self.found.dir, self.step(), &units, &device)
-        };
-        let parts = map.stages().iter().map(load).collect::<Result<_, _>>()?;
+        let parts = map.stages().iter().map(|units| self.load_part(units, &device));
+        let parts = parts.collect::<Result<_, _>>()?;
         Ok(Pipeline::new(parts, boundaries, &device))
     }
 
+    fn load_part(&self, units: &StageUnits, device: &Device) -> Result<Part, EvaluateError> {
+        let units: Vec<Unit> = units.iter().collect();
+        Ok(match &self.source {
+            Source::Checkpoint(found) => {
+                checkpoint::load_part(&found.dir, found.manifest.step, &units, device)?
+            }
+            Source::Pretrained(model) => load_part(model, &units, device)?,
+        })
+    }
+
     fn config(&self) -> Option<&Config> {
-        self.found.config.as_ref()
+        match &self.source {
+            Source::Checkpoint(found) => found.config.as_ref(),
+            Source::Pretrained(_) => None,
+        }
     }
 }
 

@@ -56,13 +56,15 @@ pub struct Vector(usize);
 #[derive(Clone, Debug)]
 pub struct ParamSet {
     device: Device,
-    seed: u64,
+    /// `None` for parameters that are zero until their values are loaded.
+    seed: Option<u64>,
     params: Vec<Parameter>,
 }
 
 impl ParamSet {
-    /// An empty set; `device` is without autodiff, `seed` starts every parameter.
-    pub fn new(device: Device, seed: u64) -> Self {
+    /// An empty set; `device` is without autodiff, `seed` starts every parameter; without one they are zero, for values
+    /// that are loaded.
+    pub fn new(device: Device, seed: Option<u64>) -> Self {
         Self { device, seed, params: Vec::new() }
     }
 
@@ -74,14 +76,18 @@ impl ParamSet {
 
     /// Appends a matrix that starts as the one named `twin` does.
     pub fn matrix_like(&mut self, name: String, shape: [usize; 2], init: Init, twin: &str) -> Matrix {
-        let values = init.values(self.seed, twin, shape.iter().product());
+        let values = self.start(init, twin, shape.iter().product());
         Matrix(self.push(name, shape.to_vec(), values))
     }
 
     /// Appends a vector.
     pub fn vector(&mut self, name: String, len: usize, init: Init) -> Vector {
-        let values = init.values(self.seed, &name, len);
+        let values = self.start(init, &name, len);
         Vector(self.push(name, vec![len], values))
+    }
+
+    fn start(&self, init: Init, name: &str, len: usize) -> Vec<f32> {
+        self.seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len))
     }
 
     fn push(&mut self, name: String, shape: Vec<usize>, values: Vec<f32>) -> usize {

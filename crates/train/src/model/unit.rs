@@ -8,8 +8,8 @@ use super::attention::Rotary;
 use super::block::Block;
 use super::embedding::Embedding;
 use super::head::Head;
-use super::{Architecture, Leaves, ParamSet};
-use crate::config::{Family, Unit};
+use super::{Architecture, Leaves, ParamSet, Parameter};
+use crate::config::Unit;
 
 #[derive(Debug)]
 enum Built {
@@ -43,7 +43,15 @@ pub struct Part {
 impl Part {
     /// Builds the units `ids` of `arch` on `device` (without autodiff), started from `seed`.
     pub fn new(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
-        let mut params = ParamSet::new(device.clone(), seed);
+        Self::build(arch, ids, ParamSet::new(device.clone(), Some(seed)))
+    }
+
+    /// As [`Part::new`], all parameters zero: their values are still to be loaded.
+    pub fn empty(arch: &Architecture, ids: &[Unit], device: &Device) -> Self {
+        Self::build(arch, ids, ParamSet::new(device.clone(), None))
+    }
+
+    fn build(arch: &Architecture, ids: &[Unit], mut params: ParamSet) -> Self {
         let mut units = Vec::with_capacity(ids.len());
         let mut ranges = Vec::with_capacity(ids.len());
         for id in ids {
@@ -97,6 +105,15 @@ impl Part {
         (embedding, self.params.position(super::head::OUTPUT_NAME))
     }
 
+    /// The name of `parameter` in a file of the whole model: of a tied matrix there is only the embedding's copy.
+    pub fn stored_name<'a>(&self, parameter: &'a Parameter) -> &'a str {
+        if self.arch.tied && parameter.name == super::head::OUTPUT_NAME {
+            super::embedding::token_name(self.arch.family)
+        } else {
+            &parameter.name
+        }
+    }
+
     /// Runs the units in order.
     ///
     /// # Panics
@@ -107,7 +124,7 @@ impl Part {
             Activation::Hidden(h) => (h.dims()[1], h.device()),
             Activation::Logits(_) => unreachable!("nothing follows the head"),
         };
-        let rotary = (self.arch.family == Family::Llama).then(|| Rotary::new(&self.arch, tokens, &device));
+        let rotary = self.arch.is_rotary().then(|| Rotary::new(&self.arch, tokens, &device));
         self.units.iter().fold(x, |x, unit| match (unit, x) {
             (Built::Embed(embedding), Activation::Ids(ids)) => {
                 Activation::Hidden(embedding.forward(leaves, ids))

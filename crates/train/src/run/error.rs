@@ -1,5 +1,8 @@
 //! What can end a run.
 
+use std::io;
+use std::path::PathBuf;
+
 use thinwire_codec::SpecError;
 use thinwire_link::TermsError;
 
@@ -8,6 +11,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::pipeline::PipelineError;
 use crate::plan::PlanError;
+use crate::pretrained::TokenizerError;
 
 /// Why a stage could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -16,13 +20,27 @@ pub enum RunError {
     /// The configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A text or the tokenizer.
+    /// The tokenizer.
+    #[error("data.tokenizer of the configuration cannot be used")]
+    Tokenizer(#[source] TokenizerError),
+    /// A text.
     #[error("{key} of the configuration cannot be used")]
     Data {
         /// The setting that names it, dotted.
         key: &'static str,
         /// What is wrong.
         source: DataError,
+    },
+    /// The model that training starts from.
+    #[error(transparent)]
+    Pretrained(#[from] thinwire_pretrained::Error),
+    /// The weights of the model that training starts from.
+    #[error("cannot read the weights in {}", path.display())]
+    Weights {
+        /// The model.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// A codec whose settings do not fit.
     #[error("a codec of the configuration cannot be used")]

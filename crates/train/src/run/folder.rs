@@ -79,7 +79,7 @@ impl FoundCheckpoint {
         };
         let manifest = Manifest::read(&dir, step)?;
         let config = run.map(|run| run.join(CONFIG_FILE)).filter(|file| file.is_file());
-        let config = config.map(|file| Config::load(&file, &[])).transpose()?;
+        let config = config.map(|file| Config::load_written(&file)).transpose()?;
         Ok(Self { dir, manifest, config })
     }
 

@@ -11,5 +11,5 @@ pub use connect::{Neighborhood, Next, Previous, connect};
 pub use error::RunError;
 pub use folder::{CHECKPOINTS, CONFIG_FILE, FindError, FoundCheckpoint};
 pub use preview::Preview;
-pub use setup::{Links, Setup, with_layer_map};
+pub use setup::{Links, Setup, Start, with_layer_map};
 pub use train::{Emit, Outcome, Resume, train};

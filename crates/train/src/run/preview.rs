@@ -7,6 +7,7 @@ use crate::config::{Config, ConfigError, LayerMap};
 use crate::data::Tokenizer;
 use crate::model::Architecture;
 use crate::plan::{self, UnitCost};
+use crate::pretrained::load_tokenizer;
 
 /// A run that is not started.
 #[derive(Debug)]
@@ -27,8 +28,7 @@ impl Preview {
     /// # Errors
     /// The tokenizer cannot be read or has more ids than the model; the layer map is no partition.
     pub fn load(config: Config) -> Result<Self, RunError> {
-        let tokenizer = Tokenizer::load(&config.data.tokenizer)
-            .map_err(|source| RunError::Data { key: "data.tokenizer", source })?;
+        let tokenizer = load_tokenizer(&config.data.tokenizer).map_err(RunError::Tokenizer)?;
         let vocab = config.model.vocab(tokenizer.vocab_size())?;
         let layers = config.model.layers;
         let map = match config.pipeline.manual_map(layers)? {

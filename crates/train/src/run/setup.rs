@@ -1,12 +1,14 @@
 //! What every stage derives from the configuration and the texts, the same on each.
 
 use std::num::NonZero;
+use std::path::Path;
 use std::time::Duration;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use thinwire_codec::{Execution, Shape};
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
+use thinwire_pretrained::Pretrained;
 
 use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
@@ -15,6 +17,7 @@ use crate::data::{Batches, Corpus};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
+use crate::pretrained;
 use crate::text::sha256_hex;
 
 /// Longest control message apart from a tied matrix: norms, file lists.
@@ -40,6 +43,17 @@ pub struct Setup {
     pub heldout: Option<Corpus>,
     /// The tokenizer's name.
     pub tokenizer: String,
+    /// The model that training starts from.
+    pub start: Option<Start>,
+}
+
+/// A model that training starts from.
+#[derive(Debug)]
+pub struct Start {
+    /// The model.
+    pub model: Pretrained,
+    /// Tells it from others.
+    pub fingerprint: String,
 }
 
 /// A stage's links to its neighbours.
@@ -66,7 +80,8 @@ impl Setup {
         let training_text = corpus.sha256().to_owned();
         let batches = Batches::new(corpus, &config.train, config.run.seed);
         let tokenizer = tokenizer.id().to_owned();
-        Ok(Self { config, architecture, map, batches, training_text, heldout, tokenizer })
+        let start = config.model.pretrained.as_deref().map(Start::open).transpose()?;
+        Ok(Self { config, architecture, map, batches, training_text, heldout, tokenizer, start })
     }
 
     /// Stages of the run.
@@ -83,6 +98,7 @@ impl Setup {
         let mut terms = Terms::new();
         terms.add("model", json(&self.architecture))?;
         terms.add("model hash", sha256_hex(json(&self.architecture).as_bytes()))?;
+        terms.add("weights", self.start.as_ref().map_or("seed", |start| &start.fingerprint))?;
         terms.add("seed", run.seed)?;
         terms.add("layer map", &self.map)?;
         terms.add("schedule", json(&pipeline.schedule))?;
@@ -179,7 +195,7 @@ impl Setup {
     /// Stage `stage` with its links.
     ///
     /// # Errors
-    /// A stage that does not exist, or a codec that cannot be built.
+    /// A stage that does not exist, a codec that cannot be built, or weights that cannot be read.
     pub fn engine(&self, stage: usize, links: Links) -> Result<Engine, RunError> {
         let stages = self.stages();
         let units = self.map.stages().get(stage).ok_or(RunError::NoSuchStage { stage, stages })?;
@@ -195,7 +211,10 @@ impl Setup {
         };
         let device = Device::flex();
         let units: Vec<Unit> = units.iter().collect();
-        let part = Part::new(&self.architecture, &units, run.seed, &device);
+        let part = match &self.start {
+            None => Part::new(&self.architecture, &units, run.seed, &device),
+            Some(start) => pretrained::load_part(&start.model, &units, &device)?,
+        };
         let optimizer = AdamW::new(optimizer, part.params().len());
         let compute = Compute::new(part, device);
         let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
@@ -227,6 +246,15 @@ impl Setup {
         let codecs =
             Codecs { outgoing: outgoing.build_with(execution)?, incoming: incoming.build_with(execution)? };
         Ok(Attachment { link, codecs, terms })
+    }
+}
+
+impl Start {
+    fn open(path: &Path) -> Result<Self, RunError> {
+        let model = Pretrained::open(path)?;
+        let fingerprint = pretrained::fingerprint(path)
+            .map_err(|source| RunError::Weights { path: path.into(), source })?;
+        Ok(Self { model, fingerprint })
     }
 }
 

