@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use indicatif::{ProgressBar, ProgressStyle};
 use thinwire_codec::CodecSpec;
 use thinwire_train::config::TokenizerSource;
@@ -35,9 +35,10 @@ pub(crate) struct Eval {
     /// The text.
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
-    /// Evaluate on the first N tokens only [default: the whole text].
-    #[arg(long, value_name = "N")]
-    tokens: Option<NonZeroUsize>,
+    /// Evaluate on the first N tokens of the text only; all but the first of them are predicted [default: the whole
+    /// text].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(2..))]
+    tokens: Option<u64>,
     /// Where activations are compressed, as in 1,3, or none [default: the run's].
     #[arg(long, value_name = "K,..")]
     boundaries: Option<Places>,
@@ -67,8 +68,8 @@ impl Eval {
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
         let text = model.read_text(&self.text, sequence)?;
         let mut pipeline = model.load(self.boundaries(&model)?)?;
-        let limit = self.tokens.map_or(0, NonZeroUsize::get);
-        let batches = evaluation(&text, sequence, limit, micro_batch);
+        let predicted = self.tokens.map_or(0, |tokens| usize::try_from(tokens - 1).unwrap_or(usize::MAX));
+        let batches = evaluation(&text, sequence, predicted, micro_batch);
 
         let start = Instant::now();
         let progress = progress(batches.len() as u64);

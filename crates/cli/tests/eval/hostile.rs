@@ -20,7 +20,7 @@ fn arguments_that_fit_no_model() {
         (&["--sequence", "33"], 1, "sequences of 33 tokens: the model takes at most 32"),
         (&["--boundaries", "1,x"], 2, "`x`: expected block numbers with commas between them, or `none`"),
         (&["--boundaries", ""], 2, "expected block numbers"),
-        (&["--tokens", "0"], 2, "--tokens <N>"),
+        (&["--tokens", "1"], 2, "--tokens <N>"),
         (&["--micro-batch", "0"], 2, "--micro-batch <N>"),
         (&["--codec", "tahh"], 2, "did you mean `tah`"),
     ] {
@@ -53,9 +53,9 @@ fn paths_that_lead_to_no_model() {
         (run.beside("absent"), "cannot open "),
         (
             run.beside("recipe.toml"),
-            "is neither a run's folder (with thinwire.toml or checkpoints/ in it) nor a checkpoint",
+            "is no model: expected a run's folder (with thinwire.toml or checkpoints/ in it), a checkpoint",
         ),
-        (empty.clone(), "is neither a run's folder"),
+        (empty.clone(), "is no model: expected a run's folder"),
         (run.step(3), "cannot open "),
     ] {
         let text = failure(&mut eval(&run, &path, &[]), 1);

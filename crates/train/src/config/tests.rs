@@ -233,6 +233,33 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "model.rope_theta=1e4", "model.rope_theta = 10000: expected no value for family gpt2"),
         (FULL, "model.kv_heads=3", "model.kv_heads = 3: expected a divisor of model.heads = 4"),
         (FULL, "model.heads=64", "model.heads = 64: expected an even model.hidden / model.heads"),
+        (FULL, "model.head_dim=7", "model.head_dim = 7: expected an even number, for rotary pairs"),
+        (
+            FULL,
+            "model.head_dim=16777216",
+            "model.heads * model.head_dim = 67108864: expected from 1 to 16777216",
+        ),
+        (SMALL, "model.head_dim=8", "model.head_dim = 8: expected no value, or model.hidden / model.heads"),
+        (
+            SMALL,
+            "model.rope_scaling={type='linear',factor=2.0}",
+            "model.rope_scaling = Linear { factor: 2.0 }: expected no value for family gpt2",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='linear',factor=0.5}",
+            "model.rope_scaling.factor = 0.5: expected a number of at least 1",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=2,high_freq_factor=2,original_context=8}",
+            "model.rope_scaling.high_freq_factor = 2: expected a number above low_freq_factor = 2",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=1,high_freq_factor=2,original_context=0}",
+            "model.rope_scaling.original_context = 0: expected from 1 to 16777216",
+        ),
         (
             FULL,
             "model.norm_eps=nan",
@@ -343,4 +370,33 @@ fn loaded_paths_are_relative_to_the_file() {
     assert!(message(&error).contains("run.toml: train.steps = 0"), "{}", message(&error));
     let error = Config::load(&folder.path().join("absent.toml"), &[]).unwrap_err();
     assert!(message(&error).contains("absent.toml: No such file"), "{}", message(&error));
+}
+
+#[test]
+fn rope_scalings_have_the_numbers_of_their_type() {
+    const LLAMA3: &str = "model.rope_scaling={type='llama3',factor=8,low_freq_factor=1,high_freq_factor=4,\
+                          original_context=8192}";
+    for family in ["model.family=llama", "model.family=qwen2", "model.family=qwen3"] {
+        let config = parse(FULL, &[LLAMA3, family, "model.head_dim=24"]).unwrap();
+        let expected = RopeScaling::Llama3 {
+            factor: 8.0,
+            low_freq_factor: 1.0,
+            high_freq_factor: 4.0,
+            original_context: 8192,
+        };
+        assert_eq!((config.model.rope_scaling, config.model.head_dim()), (Some(expected), 24));
+        assert_eq!(parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
+    }
+    for (value, expected) in [
+        ("{type='linear',factor=2,original_context=8}", "type linear has a factor and nothing else"),
+        (
+            "{type='llama3',factor=2}",
+            "type llama3 needs low_freq_factor, high_freq_factor and original_context",
+        ),
+        ("{type='yarn',factor=2}", "unknown variant `yarn`, expected `linear` or `llama3`"),
+        ("{type='linear',factors=2}", "model.rope_scaling.factors: unknown key; did you mean"),
+    ] {
+        let error = message(&parse(FULL, &[&format!("model.rope_scaling={value}")]).unwrap_err());
+        assert!(error.contains("model.rope_scaling") && error.contains(expected), "{value}: {error}");
+    }
 }
