@@ -35,6 +35,7 @@ context = 128
 tie_embeddings = false
 norm_eps = 1e-6
 rope_theta = 5e5
+rope_scaling = { type = "llama3", factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, original_context = 64 }
 vocab = 320
 
 [data]
@@ -145,8 +146,9 @@ fn every_key_of_the_contract_is_read() {
                 value.get(name).cloned()
             });
         }
-        // A boundary's `backward` is left out above, to see it inherited.
-        assert!(value.is_some() || key == "pipeline.boundary.backward", "{key} is not in the full example");
+        // Left out above: what is inherited, what is derived, what needs a model on disk.
+        let left_out = ["pipeline.boundary.backward", "model.head_dim", "model.pretrained"];
+        assert!(value.is_some() || left_out.contains(&&*key), "{key} is not in the full example");
     }
 }
 
@@ -197,7 +199,10 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
     for (value, expected) in [
         ("train.steps=\"many\"", "train.steps: invalid type: string \"many\", expected u64"),
         ("train.steps=-1", "train.steps: invalid value: integer `-1`, expected u64"),
-        ("model.family=bert", "model.family: unknown variant `bert`, expected `gpt2` or `llama`"),
+        (
+            "model.family=bert",
+            "model.family: unknown variant `bert`, expected one of `gpt2`, `llama`, `qwen2`",
+        ),
         (
             "pipeline.layers=some",
             "pipeline.layers: invalid value: string \"some\", expected \"auto\" or a list",
@@ -233,33 +238,6 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "model.rope_theta=1e4", "model.rope_theta = 10000: expected no value for family gpt2"),
         (FULL, "model.kv_heads=3", "model.kv_heads = 3: expected a divisor of model.heads = 4"),
         (FULL, "model.heads=64", "model.heads = 64: expected an even model.hidden / model.heads"),
-        (FULL, "model.head_dim=7", "model.head_dim = 7: expected an even number, for rotary pairs"),
-        (
-            FULL,
-            "model.head_dim=16777216",
-            "model.heads * model.head_dim = 67108864: expected from 1 to 16777216",
-        ),
-        (SMALL, "model.head_dim=8", "model.head_dim = 8: expected no value, or model.hidden / model.heads"),
-        (
-            SMALL,
-            "model.rope_scaling={type='linear',factor=2.0}",
-            "model.rope_scaling = Linear { factor: 2.0 }: expected no value for family gpt2",
-        ),
-        (
-            FULL,
-            "model.rope_scaling={type='linear',factor=0.5}",
-            "model.rope_scaling.factor = 0.5: expected a number of at least 1",
-        ),
-        (
-            FULL,
-            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=2,high_freq_factor=2,original_context=8}",
-            "model.rope_scaling.high_freq_factor = 2: expected a number above low_freq_factor = 2",
-        ),
-        (
-            FULL,
-            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=1,high_freq_factor=2,original_context=0}",
-            "model.rope_scaling.original_context = 0: expected from 1 to 16777216",
-        ),
         (
             FULL,
             "model.norm_eps=nan",
@@ -370,6 +348,42 @@ fn loaded_paths_are_relative_to_the_file() {
     assert!(message(&error).contains("run.toml: train.steps = 0"), "{}", message(&error));
     let error = Config::load(&folder.path().join("absent.toml"), &[]).unwrap_err();
     assert!(message(&error).contains("absent.toml: No such file"), "{}", message(&error));
+}
+
+#[test]
+fn head_sizes_and_rope_scalings_out_of_range_are_refused() {
+    for (text, value, expected) in [
+        (FULL, "model.head_dim=7", "model.head_dim = 7: expected an even number, for rotary pairs"),
+        (
+            FULL,
+            "model.head_dim=16777216",
+            "model.heads * model.head_dim = 67108864: expected from 1 to 16777216",
+        ),
+        (SMALL, "model.head_dim=8", "model.head_dim = 8: expected no value, or model.hidden / model.heads"),
+        (
+            SMALL,
+            "model.rope_scaling={type='linear',factor=2.0}",
+            "model.rope_scaling = Linear { factor: 2.0 }: expected no value for family gpt2",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='linear',factor=0.5}",
+            "model.rope_scaling.factor = 0.5: expected a number of at least 1",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=2,high_freq_factor=2,original_context=8}",
+            "model.rope_scaling.high_freq_factor = 2: expected a number above low_freq_factor = 2",
+        ),
+        (
+            FULL,
+            "model.rope_scaling={type='llama3',factor=8,low_freq_factor=1,high_freq_factor=2,original_context=0}",
+            "model.rope_scaling.original_context = 0: expected from 1 to 16777216",
+        ),
+    ] {
+        let error = message(&parse(text, &[value]).unwrap_err());
+        assert!(error.starts_with(expected), "{value}: {error}");
+    }
 }
 
 #[test]
