@@ -2,7 +2,6 @@
 
 pub mod checkpoint;
 pub mod config;
-pub mod data;
 pub mod evaluate;
 pub mod metrics;
 pub mod model;
@@ -11,3 +10,5 @@ pub mod pipeline;
 pub mod plan;
 pub mod run;
 pub mod text;
+
+pub use thinwire_data as data;

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use checkpoint::CheckpointConfig;
-pub use data::{DataConfig, TokenizerSource};
+pub use data::DataConfig;
 pub use error::ConfigError;
 pub use eval::EvalConfig;
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
@@ -40,6 +40,7 @@ pub use pipeline::{
 };
 pub use run::RunConfig;
 pub use stage::StageConfig;
+pub use thinwire_data::TokenizerSource;
 pub use train::TrainConfig;
 
 use error::require;

@@ -61,7 +61,7 @@ impl Setup {
         let corpus = Corpus::load(&config.data.train, &tokenizer)?;
         let heldout = config.data.heldout.as_ref().map(|path| Corpus::load(path, &tokenizer)).transpose()?;
         let training_text = corpus.sha256().to_owned();
-        let batches = Batches::new(corpus, &config.train, config.run.seed);
+        let batches = Batches::new(corpus, config.train.batch_size(), config.run.seed);
         let tokenizer = tokenizer.id().to_owned();
         Ok(Self { config, architecture, map, batches, training_text, heldout, tokenizer })
     }

@@ -6,13 +6,16 @@
 mod batches;
 mod corpus;
 mod error;
+mod hash;
 mod micro_batch;
 mod shuffle;
 mod tokenizer;
+mod tokenizer_source;
 mod windows;
 
-pub use batches::{Batches, evaluation};
+pub use batches::{BatchSize, Batches, evaluation};
 pub use corpus::Corpus;
 pub use error::{DataError, TokenizeError};
 pub use micro_batch::MicroBatch;
 pub use tokenizer::Tokenizer;
+pub use tokenizer_source::TokenizerSource;

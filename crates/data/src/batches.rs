@@ -5,7 +5,17 @@ use std::convert::identity;
 use super::shuffle::permutation;
 use super::windows::Windows;
 use super::{Corpus, MicroBatch};
-use crate::config::TrainConfig;
+
+/// How much a micro-batch and a step hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSize {
+    /// Tokens of a sequence.
+    pub sequence: usize,
+    /// Sequences of a micro-batch.
+    pub micro_batch: usize,
+    /// Micro-batches of a step.
+    pub micro_batches: usize,
+}
 
 /// The training data, step by step.
 ///
@@ -15,7 +25,7 @@ use crate::config::TrainConfig;
 #[derive(Debug)]
 pub struct Batches {
     corpus: Corpus,
-    train: TrainConfig,
+    size: BatchSize,
     seed: u64,
     /// Kept from the last call: a whole epoch shares it.
     order: Order,
@@ -29,25 +39,25 @@ struct Order {
 }
 
 impl Batches {
-    /// `corpus` in the pieces that `train` asks for, in the order that `seed` gives.
-    pub fn new(corpus: Corpus, train: &TrainConfig, seed: u64) -> Self {
+    /// `corpus` in the pieces of `size`, in the order that `seed` gives.
+    pub fn new(corpus: Corpus, size: BatchSize, seed: u64) -> Self {
         let order = Order { epoch: 0, windows: Vec::new() };
-        let mut batches = Self { corpus, train: train.clone(), seed, order };
+        let mut batches = Self { corpus, size, seed, order };
         batches.shuffle(0);
         batches
     }
 
     /// Steps in which every token is predicted once.
     pub fn steps_per_epoch(&self) -> u64 {
-        self.windows().micro_batches().div_ceil(self.train.micro_batches) as u64
+        self.windows().micro_batches().div_ceil(self.size.micro_batches) as u64
     }
 
     /// The micro-batches of `step`, counted from 0 and going through as many epochs as it takes. The steps
     /// may be asked for in any order.
     pub fn step(&mut self, step: u64) -> Vec<MicroBatch> {
         let epoch = step / self.steps_per_epoch();
-        let first = (step % self.steps_per_epoch()) as usize * self.train.micro_batches;
-        let last = self.windows().micro_batches().min(first + self.train.micro_batches);
+        let first = (step % self.steps_per_epoch()) as usize * self.size.micro_batches;
+        let last = self.windows().micro_batches().min(first + self.size.micro_batches);
         if self.order.epoch != epoch {
             self.shuffle(epoch);
         }
@@ -60,11 +70,7 @@ impl Batches {
     }
 
     fn windows(&self) -> Windows<'_> {
-        Windows {
-            tokens: self.corpus.tokens(),
-            sequence: self.train.sequence,
-            samples: self.train.micro_batch,
-        }
+        Windows { tokens: self.corpus.tokens(), sequence: self.size.sequence, samples: self.size.micro_batch }
     }
 }
 

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::str;
 
-use super::{DataError, TokenizeError};
-use crate::config::TokenizerSource;
-use crate::text::sha256_hex;
+use super::hash::sha256_hex;
+use super::{DataError, TokenizeError, TokenizerSource};
 
 /// A tokenizer and its identity.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ fn corpus(tokens: usize) -> Corpus {
     Corpus::from_tokens((0..tokens as u32).collect())
 }
 
-fn settings(sequence: usize, micro_batch: usize, micro_batches: usize) -> TrainConfig {
-    TrainConfig { steps: 1, sequence, micro_batch, micro_batches }
+fn settings(sequence: usize, micro_batch: usize, micro_batches: usize) -> BatchSize {
+    BatchSize { sequence, micro_batch, micro_batches }
 }
 
 /// What the micro-batches predict, sorted; checks each one's form on the way.
@@ -33,7 +33,7 @@ proptest! {
         tokens in 2usize..400, sequence in 1usize..40, micro_batch in 1usize..6, micro_batches in 1usize..5,
         seed: u64, epoch in 0u64..1000,
     ) {
-        let mut batches = Batches::new(corpus(tokens), &settings(sequence, micro_batch, micro_batches), seed);
+        let mut batches = Batches::new(corpus(tokens), settings(sequence, micro_batch, micro_batches), seed);
         let steps = batches.steps_per_epoch();
         let epoch: Vec<_> = (epoch * steps..(epoch + 1) * steps).map(|step| batches.step(step)).collect();
         prop_assert_eq!(predicted(&epoch.concat()), (1..tokens as u32).collect::<Vec<_>>());
@@ -51,9 +51,9 @@ proptest! {
         tokens in 2usize..400, seed: u64, steps in prop::collection::vec(0u64..200, 1..10),
     ) {
         let settings = settings(7, 3, 2);
-        let mut used = Batches::new(corpus(tokens), &settings, seed);
+        let mut used = Batches::new(corpus(tokens), settings, seed);
         for step in steps {
-            let fresh = Batches::new(corpus(tokens), &settings, seed).step(step);
+            let fresh = Batches::new(corpus(tokens), settings, seed).step(step);
             prop_assert_eq!(used.step(step), fresh);
         }
     }
@@ -74,8 +74,8 @@ proptest! {
 #[test]
 fn epochs_and_seeds_have_orders_of_their_own() {
     let settings = settings(4, 25, 1);
-    let mut batches = Batches::new(corpus(101), &settings, 0);
-    let epochs = [batches.step(0), batches.step(1), Batches::new(corpus(101), &settings, 1).step(0)];
+    let mut batches = Batches::new(corpus(101), settings, 0);
+    let epochs = [batches.step(0), batches.step(1), Batches::new(corpus(101), settings, 1).step(0)];
     assert_ne!(epochs[0], epochs[1]);
     assert_ne!(epochs[0], epochs[2]);
     assert_eq!(predicted(&epochs[0]), predicted(&epochs[2]));

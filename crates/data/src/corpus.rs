@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::hash::sha256_hex;
 use super::{DataError, Tokenizer};
-use crate::text::sha256_hex;
 
 /// A tokenized text of at least 2 tokens.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl Corpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::TokenizerSource;
+    use crate::TokenizerSource;
 
     fn load(contents: Option<&[u8]>) -> Result<Corpus, String> {
         let folder = tempfile::tempdir().unwrap();
