@@ -1,10 +1,13 @@
 //! The micro-batches of each training step, and of an evaluation.
 
 use std::convert::identity;
+use std::iter;
 
+use super::entry::{id, is_trained};
+use super::rows::Row;
 use super::shuffle::permutation;
 use super::windows::Windows;
-use super::{Corpus, MicroBatch};
+use super::{Corpus, DataError, Dataset, MicroBatch, Packing};
 
 /// How much a micro-batch and a step hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,58 +22,122 @@ pub struct BatchSize {
 
 /// The training data, step by step.
 ///
-/// An epoch goes through every window of the text once, in an order drawn for (seed, epoch): micro-batches of
-/// `micro_batch` full windows, the last with what is left, then the tail window on its own, as a micro-batch
-/// has one length. Steps take `micro_batches` of these in turn; the last step of an epoch may have fewer.
+/// An epoch goes through every sequence of the data once, in an order drawn for (seed, epoch): micro-batches of
+/// `micro_batch` sequences, the last with what is left, then the tail of a packed stream on its own, as it is shorter.
+/// Steps take `micro_batches` of these in turn; the last step of an epoch may have fewer.
 #[derive(Debug)]
 pub struct Batches {
-    corpus: Corpus,
+    dataset: Dataset,
     size: BatchSize,
     seed: u64,
     /// Kept from the last call: a whole epoch shares it.
     order: Order,
 }
 
-/// The order of the full windows in an epoch.
+/// The order of the sequences in an epoch, the tail apart.
 #[derive(Debug)]
 struct Order {
     epoch: u64,
-    windows: Vec<usize>,
+    rows: Vec<u32>,
 }
 
 impl Batches {
-    /// `corpus` in the pieces of `size`, in the order that `seed` gives.
-    pub fn new(corpus: Corpus, size: BatchSize, seed: u64) -> Self {
-        let order = Order { epoch: 0, windows: Vec::new() };
-        let mut batches = Self { corpus, size, seed, order };
-        batches.shuffle(0);
-        batches
+    /// `dataset` in the pieces of `size`, in the order that `seed` gives.
+    pub fn new(dataset: Dataset, size: BatchSize, seed: u64) -> Self {
+        let order = Order { epoch: 0, rows: permutation(dataset.rows.len(), seed, 0) };
+        Self { dataset, size, seed, order }
     }
 
-    /// Steps in which every token is predicted once.
+    /// Where the data comes from.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    /// Steps in which every token that is trained on is predicted once.
     pub fn steps_per_epoch(&self) -> u64 {
-        self.windows().micro_batches().div_ceil(self.size.micro_batches) as u64
+        self.micro_batches().div_ceil(self.size.micro_batches) as u64
     }
 
     /// The micro-batches of `step`, counted from 0 and going through as many epochs as it takes. The steps
     /// may be asked for in any order.
-    pub fn step(&mut self, step: u64) -> Vec<MicroBatch> {
+    ///
+    /// # Errors
+    /// Tokenized data on disk that cannot be read any more.
+    pub fn step(&mut self, step: u64) -> Result<Vec<MicroBatch>, DataError> {
         let epoch = step / self.steps_per_epoch();
         let first = (step % self.steps_per_epoch()) as usize * self.size.micro_batches;
-        let last = self.windows().micro_batches().min(first + self.size.micro_batches);
+        let last = self.micro_batches().min(first + self.size.micro_batches);
         if self.order.epoch != epoch {
-            self.shuffle(epoch);
+            self.order = Order { epoch, rows: permutation(self.dataset.rows.len(), self.seed, epoch) };
         }
-        let order = |place: usize| self.order.windows[place];
-        (first..last).map(|index| self.windows().micro_batch(index, order)).collect()
+        (first..last).map(|index| self.dataset.micro_batch(&self.rows(index))).collect()
     }
 
-    fn shuffle(&mut self, epoch: u64) {
-        self.order = Order { epoch, windows: permutation(self.windows().full(), self.seed, epoch) };
+    fn micro_batches(&self) -> usize {
+        let rows = &self.dataset.rows;
+        rows.len().div_ceil(self.size.micro_batch) + usize::from(rows.tail.is_some())
     }
 
-    fn windows(&self) -> Windows<'_> {
-        Windows { tokens: self.corpus.tokens(), sequence: self.size.sequence, samples: self.size.micro_batch }
+    /// The sequences of an epoch's micro-batch.
+    fn rows(&self, index: usize) -> Vec<Row> {
+        let rows = &self.dataset.rows;
+        let first = index * self.size.micro_batch;
+        let last = rows.len().min(first + self.size.micro_batch);
+        match self.order.rows.get(first..last) {
+            Some(order) if !order.is_empty() => order.iter().map(|&at| rows.get(at as usize)).collect(),
+            _ => rows.tail.into_iter().collect(),
+        }
+    }
+}
+
+impl Dataset {
+    /// The micro-batches that evaluate a model on the first `limit` predictions (0 = all): the sequences in order,
+    /// `micro_batch` at a time.
+    pub fn evaluation(
+        &self,
+        limit: usize,
+        micro_batch: usize,
+    ) -> impl Iterator<Item = Result<MicroBatch, DataError>> + '_ {
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        let mut left = limit;
+        let all = (0..self.rows.len()).map(|at| self.rows.get(at)).chain(self.rows.tail);
+        let mut rows = all
+            .map_while(move |row| {
+                let cut = Row { targets: row.targets.min(left), ..row };
+                left -= cut.targets;
+                (cut.targets > 0).then_some(cut)
+            })
+            .peekable();
+        iter::from_fn(move || {
+            let mut group = vec![rows.next()?];
+            // A packed stream is not padded: its last sequence, if it is shorter, goes alone.
+            let fits = |row: &Row, first: Row| self.packing == Packing::Pad || row.targets == first.targets;
+            while group.len() < micro_batch {
+                match rows.next_if(|row| fits(row, group[0])) {
+                    Some(row) => group.push(row),
+                    None => break,
+                }
+            }
+            Some(self.micro_batch(&group))
+        })
+    }
+
+    /// The sequences, those that are shorter than the longest padded at their ends. What an input is that no counted
+    /// target follows does not matter: attention looks back only.
+    fn micro_batch(&self, rows: &[Row]) -> Result<MicroBatch, DataError> {
+        let tokens = rows.iter().map(|row| row.targets).max().unwrap_or(0);
+        let (mut inputs, mut targets, mut mask) = (Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            let entries = self.entries.read(row.start, row.targets + 1)?;
+            let padding = tokens - row.targets;
+            inputs.extend(entries[..row.targets].iter().map(|&entry| id(entry)));
+            targets.extend(entries[1..].iter().map(|&entry| id(entry)));
+            mask.extend(entries[1..].iter().map(|&entry| is_trained(entry)));
+            inputs.extend(iter::repeat_n(0, padding));
+            targets.extend(iter::repeat_n(0, padding));
+            mask.extend(iter::repeat_n(false, padding));
+        }
+        Ok(MicroBatch::new(rows.len(), tokens, inputs, targets, Some(mask)))
     }
 }
 

@@ -23,7 +23,7 @@ impl Corpus {
         let tokens =
             tokenizer.encode(&text).map_err(|source| DataError::Text { path: path.into(), source })?;
         if tokens.len() < 2 {
-            return Err(DataError::TooShort { path: path.into(), tokens: tokens.len() });
+            return Err(DataError::TooShort { path: path.into(), tokens: tokens.len() as u64 });
         }
         Ok(Self { tokens, sha256: sha256_hex(&text) })
     }

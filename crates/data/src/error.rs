@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::str::Utf8Error;
 
+use crate::Damage;
+
 /// Why a text or a tokenizer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
@@ -31,14 +33,120 @@ pub enum DataError {
         /// Why not.
         source: TokenizeError,
     },
+    /// A folder or pattern names nothing.
+    #[error("{} names no files (of a folder, those ending in {extensions} are read)", path.display())]
+    NoFiles {
+        /// The folder or pattern.
+        path: PathBuf,
+        /// What is read of a folder.
+        extensions: String,
+    },
+    /// A pattern that cannot be matched.
+    #[error("{} is not a file, and cannot be a pattern", path.display())]
+    Pattern {
+        /// The pattern.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: glob::PatternError,
+    },
+    /// A Parquet file that cannot be read.
+    #[error("{} is not a usable Parquet file", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the parquet library said.
+        source: parquet::errors::ParquetError,
+    },
+    /// A file in which no record can be read.
+    #[error("{} holds no record that can be read", path.display())]
+    NoRecords {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Records with none of the known fields.
+    #[error(
+        "{}: the first record has neither messages, conversations, instruction and output, nor text: set data.format \
+         and data.field", path.display()
+    )]
+    UnknownRecords {
+        /// The file.
+        path: PathBuf,
+    },
+    /// More damaged records than the settings allow.
+    #[error("{damage}: more than data.damaged = {allowed}")]
+    Damaged {
+        /// How many, and which.
+        damage: Damage,
+        /// The share that is allowed.
+        allowed: f64,
+    },
+    /// Documents that nothing can stand between.
+    #[error(
+        "the tokenizer has no token `{token}` to end a text with: set data.end_of_text to one that it has"
+    )]
+    EndOfText {
+        /// The token asked for, or those that are known.
+        token: String,
+    },
+    /// Conversations without a template.
+    #[error(
+        "conversations need the model's chat template: {} has neither a chat_template.jinja nor a chat_template in a \
+         tokenizer_config.json; set data.template to one", folder.display()
+    )]
+    NoTemplate {
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A chat template that cannot be used.
+    #[error("{}: not a usable chat template", path.display())]
+    Template {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TemplateError,
+    },
+    /// The date for chat templates.
+    #[error("data.date = {date}: expected YYYY-MM-DD")]
+    Date {
+        /// The text found.
+        date: String,
+    },
+    /// The tokenized data could not be written or read.
+    #[error("cannot use the tokenized data in {}", path.display())]
+    Cache {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The text has too few tokens to predict one from another.
     #[error("{} holds {tokens} tokens; at least 2 are needed", path.display())]
     TooShort {
         /// The text.
         path: PathBuf,
         /// How many it holds.
-        tokens: usize,
+        tokens: u64,
     },
+    /// Nothing to train on.
+    #[error("{} holds no document with a token to train on", path.display())]
+    NothingTrained {
+        /// The first file.
+        path: PathBuf,
+    },
+}
+
+/// Why a chat template cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The file is not the JSON of a tokenizer's settings.
+    #[error("not valid JSON")]
+    Json(#[source] serde_json::Error),
+    /// The settings have no template.
+    #[error("there is no chat_template in it")]
+    Missing,
+    /// The template itself.
+    #[error("the template")]
+    Jinja(#[source] minijinja::Error),
 }
 
 /// Why a tokenizer could not turn text into token ids or back.

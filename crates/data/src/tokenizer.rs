@@ -1,7 +1,8 @@
 //! Text to token ids and back.
 
 use std::fs;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::str;
 
 use super::hash::sha256_hex;
@@ -12,6 +13,8 @@ use super::{DataError, TokenizeError, TokenizerSource};
 pub struct Tokenizer {
     kind: Kind,
     id: String,
+    /// Where its file lies.
+    folder: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -27,7 +30,7 @@ impl Tokenizer {
     /// The `tokenizer.json` cannot be read or understood.
     pub fn load(source: &TokenizerSource) -> Result<Self, DataError> {
         match source {
-            TokenizerSource::Byte => Ok(Self { kind: Kind::Byte, id: "byte".to_owned() }),
+            TokenizerSource::Byte => Ok(Self { kind: Kind::Byte, id: "byte".to_owned(), folder: None }),
             TokenizerSource::File(path) => Self::from_file(path),
         }
     }
@@ -41,7 +44,8 @@ impl Tokenizer {
         // Ids may have gaps, so the largest one counts.
         let vocab_size = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
         let kind = Kind::File { tokenizer: Box::new(tokenizer), vocab_size };
-        Ok(Self { kind, id: format!("tokenizer.json sha256:{}", sha256_hex(&bytes)) })
+        let folder = path.parent().map(Path::to_owned);
+        Ok(Self { kind, id: format!("tokenizer.json sha256:{}", sha256_hex(&bytes)), folder })
     }
 
     /// Token ids lie below this.
@@ -71,6 +75,43 @@ impl Tokenizer {
                 Ok(encoding.get_ids().to_vec())
             }
         }
+    }
+
+    /// The token ids of `text`, each with the bytes of `text` that it stands for. A token that is a part of a character
+    /// has the whole character.
+    pub(crate) fn encode_with_places(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TokenizeError> {
+        match &self.kind {
+            Kind::Byte => Ok(text.bytes().enumerate().map(|(at, byte)| (byte.into(), at..at + 1)).collect()),
+            Kind::File { tokenizer, .. } => {
+                let encoding = tokenizer.encode(text, false).map_err(TokenizeError::Tokenizer)?;
+                let places = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+                Ok(encoding.get_ids().iter().copied().zip(places).collect())
+            }
+        }
+    }
+
+    /// The id of a token by its text.
+    pub(crate) fn token_id(&self, token: &str) -> Option<u32> {
+        match &self.kind {
+            Kind::Byte => token.as_bytes().first().filter(|_| token.len() == 1).copied().map(u32::from),
+            Kind::File { tokenizer, .. } => tokenizer.token_to_id(token),
+        }
+    }
+
+    /// The texts of the tokens that are no text, such as `<|im_end|>`.
+    pub(crate) fn special_tokens(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Byte => Vec::new(),
+            Kind::File { tokenizer, .. } => {
+                let added = tokenizer.get_added_tokens_decoder().into_values();
+                added.filter(|token| token.special).map(|token| token.content).collect()
+            }
+        }
+    }
+
+    /// The folder of its `tokenizer.json`, where other files of the model lie.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// The text of `ids`; what is not UTF-8 becomes U+FFFD.

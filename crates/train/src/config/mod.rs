@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use checkpoint::CheckpointConfig;
-pub use data::DataConfig;
+pub use data::{DataConfig, Sources};
 pub use error::ConfigError;
 pub use eval::EvalConfig;
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
@@ -125,6 +125,7 @@ impl Config {
     /// The first value that is not valid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.model.validate()?;
+        self.data.validate()?;
         self.train.validate()?;
         require(
             self.train.sequence <= self.model.context,

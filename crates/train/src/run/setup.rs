@@ -9,8 +9,8 @@ use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 
 use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
-use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Unit};
-use crate::data::{Batches, Corpus};
+use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Sources, Unit};
+use crate::data::{Batches, Cache, Dataset, Progress, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
@@ -31,12 +31,10 @@ pub struct Setup {
     pub architecture: Architecture,
     /// Who owns what.
     pub map: LayerMap,
-    /// The training text, in micro-batches.
+    /// The training data, in micro-batches.
     pub batches: Batches,
-    /// SHA-256 of the training text.
-    pub training_text: String,
-    /// The held-out text, if there is one.
-    pub heldout: Option<Corpus>,
+    /// The held-out data, if there is any.
+    pub heldout: Option<Dataset>,
     /// The tokenizer's name.
     pub tokenizer: String,
 }
@@ -51,19 +49,27 @@ pub struct Links {
 }
 
 impl Setup {
-    /// Reads the texts and checks that everything fits together.
+    /// Reads the data and checks that everything fits together.
     ///
     /// # Errors
-    /// A text or tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
+    /// Data or a tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
     pub fn load(config: Config) -> Result<Self, RunError> {
+        Self::load_with(config, &mut |_| {})
+    }
+
+    /// As [`Setup::load`]; `progress` hears of the work when data is tokenized.
+    ///
+    /// # Errors
+    /// As [`Setup::load`].
+    pub fn load_with(config: Config, progress: &mut dyn FnMut(Progress)) -> Result<Self, RunError> {
         let Preview { config, architecture, map, tokenizer } = Preview::load(config)?;
         let map = map.ok_or(RunError::NoLayerMap)?;
-        let corpus = Corpus::load(&config.data.train, &tokenizer)?;
-        let heldout = config.data.heldout.as_ref().map(|path| Corpus::load(path, &tokenizer)).transpose()?;
-        let training_text = corpus.sha256().to_owned();
-        let batches = Batches::new(corpus, config.train.batch_size(), config.run.seed);
+        let mut open = |sources| open(&config, sources, &tokenizer, progress);
+        let train = open(&config.data.train)?;
+        let heldout = config.data.heldout.as_ref().map(open).transpose()?;
+        let batches = Batches::new(train, config.train.batch_size(), config.run.seed);
         let tokenizer = tokenizer.id().to_owned();
-        Ok(Self { config, architecture, map, batches, training_text, heldout, tokenizer })
+        Ok(Self { config, architecture, map, batches, heldout, tokenizer })
     }
 
     /// Stages of the run.
@@ -94,8 +100,11 @@ impl Setup {
             terms.add(format!("codec {}-{boundary}", boundary + 1), codecs.backward)?;
         }
         terms.add("tokenizer", &self.tokenizer)?;
-        terms.add("training text", &self.training_text)?;
-        terms.add("held-out text", self.heldout.as_ref().map_or("none", Corpus::sha256))?;
+        let train = self.batches.dataset();
+        terms.add("training text", train.content())?;
+        terms.add("training data settings", train.settings())?;
+        terms.add("held-out text", self.heldout.as_ref().map_or("none", Dataset::content))?;
+        terms.add("held-out data settings", self.heldout.as_ref().map_or("none", Dataset::settings))?;
         terms.add("evaluation", json(eval))?;
         terms.add("optimizer", json(optimizer))?;
         terms.add("non-finite", json(&pipeline.non_finite))?;
@@ -132,7 +141,7 @@ impl Setup {
             stages: self.map.stages().to_vec(),
             seed: self.config.run.seed,
             tokenizer: self.tokenizer.clone(),
-            data: self.training_text.clone(),
+            data: fingerprint(self.batches.dataset()),
             batch: [train.sequence, train.micro_batch, train.micro_batches],
         })
     }
@@ -222,6 +231,26 @@ impl Setup {
         let codecs = Codecs { outgoing: outgoing.build()?, incoming: incoming.build()? };
         Ok(Attachment { link, codecs, terms })
     }
+}
+
+fn open(
+    config: &Config,
+    sources: &Sources,
+    tokenizer: &Tokenizer,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Dataset, RunError> {
+    let own = config.run.dir.join("tokens");
+    let cache = match &config.data.cache {
+        Some(folder) => Cache::Always(folder),
+        None => Cache::IfLarge(&own),
+    };
+    let (settings, sequence) = (config.data.settings(), config.train.sequence);
+    Ok(Dataset::open(&sources.0, &settings, tokenizer, sequence, cache, progress)?)
+}
+
+/// What a checkpoint's place in the data depends on.
+fn fingerprint(data: &Dataset) -> String {
+    sha256_hex([data.content(), data.settings()].concat().as_bytes())
 }
 
 /// The configuration with `pipeline.layers = "auto"` replaced by a map from measured costs on this machine.
