@@ -92,20 +92,22 @@ impl Batches {
 
 impl Dataset {
     /// The micro-batches that evaluate a model on the first `limit` predictions (0 = all): the sequences in order,
-    /// `micro_batch` at a time.
+    /// `micro_batch` at a time. The last one is cut at the limit, unless that could leave it nothing that counts.
     pub fn evaluation(
         &self,
         limit: usize,
         micro_batch: usize,
     ) -> impl Iterator<Item = Result<MicroBatch, DataError>> + '_ {
-        let limit = if limit == 0 { usize::MAX } else { limit };
-        let mut left = limit;
+        let mut left = if limit == 0 { usize::MAX } else { limit };
+        let everything_counts = self.rows.trained + 1 == self.entries.len();
         let all = (0..self.rows.len()).map(|at| self.rows.get(at)).chain(self.rows.tail);
         let mut rows = all
             .map_while(move |row| {
-                let cut = Row { targets: row.targets.min(left), ..row };
-                left -= cut.targets;
-                (cut.targets > 0).then_some(cut)
+                let most = if everything_counts { left } else { usize::MAX };
+                let cut = Row { targets: row.targets.min(most), ..row };
+                let wanted = left > 0;
+                left = left.saturating_sub(cut.targets);
+                wanted.then_some(cut)
             })
             .peekable();
         iter::from_fn(move || {

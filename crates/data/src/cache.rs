@@ -80,9 +80,9 @@ fn write(
     let mut entries = 0;
     let damage = build(&mut |piece| {
         entries += piece.len() as u64;
-        for entry in piece {
-            let bytes = entry.to_le_bytes();
-            hash.update(bytes);
+        for chunk in piece.chunks(1 << 14) {
+            let bytes: Vec<u8> = chunk.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+            hash.update(&bytes);
             out.write_all(&bytes)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Text to token ids and back.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -98,13 +99,16 @@ impl Tokenizer {
         }
     }
 
-    /// The texts of the tokens that are no text, such as `<|im_end|>`.
+    /// The texts of the tokens that are no text, such as `<|im_end|>`; the longest first.
     pub(crate) fn special_tokens(&self) -> Vec<String> {
         match &self.kind {
             Kind::Byte => Vec::new(),
             Kind::File { tokenizer, .. } => {
                 let added = tokenizer.get_added_tokens_decoder().into_values();
-                added.filter(|token| token.special).map(|token| token.content).collect()
+                let mut tokens: Vec<String> =
+                    added.filter(|token| token.special).map(|token| token.content).collect();
+                tokens.sort_unstable_by_key(|token| (Reverse(token.len()), token.clone()));
+                tokens
             }
         }
     }

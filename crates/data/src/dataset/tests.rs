@@ -25,20 +25,20 @@ impl Folder {
         DataSettings { template: Some(self.0.path().join("chat.jinja")), ..DataSettings::default() }
     }
 
-    fn open(&self, paths: &[PathBuf], settings: &DataSettings) -> Result<Dataset, DataError> {
-        self.open_with(paths, settings, Cache::IfLarge(self.0.path()), &mut |_| {})
+    fn open(&self, paths: &[&Path], settings: &DataSettings) -> Result<Dataset, DataError> {
+        open(paths, settings, Cache::IfLarge(self.0.path()), &mut |_| {})
     }
+}
 
-    fn open_with(
-        &self,
-        paths: &[PathBuf],
-        settings: &DataSettings,
-        cache: Cache<'_>,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Dataset, DataError> {
-        let tokenizer = Tokenizer::load(&TokenizerSource::Byte).unwrap();
-        Dataset::open(paths, settings, &tokenizer, 16, cache, progress)
-    }
+fn open(
+    paths: &[&Path],
+    settings: &DataSettings,
+    cache: Cache<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Dataset, DataError> {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
+    let tokenizer = Tokenizer::load(&TokenizerSource::Byte).unwrap();
+    Dataset::open(&paths, settings, &tokenizer, 16, cache, progress)
 }
 
 /// The tokens as text; those trained on in capitals, a bar in front of each document.
@@ -58,8 +58,8 @@ fn a_text_is_itself_and_several_are_kept_apart() {
     let folder = Folder::new();
     let (a, b) = (folder.write("a.txt", "abc"), folder.write("b.txt", "de"));
     let settings = folder.settings();
-    assert_eq!(shown(&folder.open(&[a.clone()], &settings).unwrap()), "|ABC");
-    assert_eq!(shown(&folder.open(&[a, b], &settings).unwrap()), "|ABC0|DE0");
+    assert_eq!(shown(&folder.open(&[&a], &settings).unwrap()), "|ABC");
+    assert_eq!(shown(&folder.open(&[&a, &b], &settings).unwrap()), "|ABC0|DE0");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn records_are_documents_in_every_container() {
     let field = DataSettings { field: Some("body".to_owned()), ..folder.settings() };
     let other = folder.write("other.jsonl", "{\"body\": \"abc\"}\n{\"body\": \"de\"}\n");
     for (path, settings) in [(lines, folder.settings()), (array, folder.settings()), (other, field)] {
-        let dataset = folder.open(&[path], &settings).unwrap();
+        let dataset = folder.open(&[&path], &settings).unwrap();
         assert_eq!(shown(&dataset), "|ABC0|DE0");
         assert_eq!(dataset.summary().to_string(), "2 documents, 7 tokens, 6 trained on");
     }
@@ -91,11 +91,11 @@ fn only_answers_are_trained_on_in_every_style() {
         ("a.jsonl", r#"{"instruction": "q", "input": "", "output": "a"}"#),
     ] {
         let path = folder.write(name, contents);
-        let packed = folder.open(&[path.clone()], &folder.settings()).unwrap();
+        let packed = folder.open(&[&path], &folder.settings()).unwrap();
         // No special token ends the turn here, so the line break does.
         assert_eq!(shown(&packed), "|<user>q</>/<assistant>A</>/0", "{name}");
         let padded = DataSettings { packing: Packing::Pad, ..folder.settings() };
-        assert_eq!(shown(&folder.open(&[path], &padded).unwrap()), "|<user>q</>/<assistant>A</>/", "{name}");
+        assert_eq!(shown(&folder.open(&[&path], &padded).unwrap()), "|<user>q</>/<assistant>A</>/", "{name}");
     }
 }
 
@@ -105,7 +105,7 @@ fn damaged_records_are_named_and_left_out_up_to_a_share() {
     let good = "{\"text\": \"abc\"}\n";
     let contents = format!("{}{{\"text\": 3}}\n\n{{}}\n{good}nonsense\n", good.repeat(7));
     let path = folder.write("d.jsonl", contents);
-    let share = |damaged| folder.open(&[path.clone()], &DataSettings { damaged, ..folder.settings() });
+    let share = |damaged| folder.open(&[&path], &DataSettings { damaged, ..folder.settings() });
     let summary = share(0.3).unwrap().summary();
     assert_eq!((summary.documents, summary.damage.records, summary.damage.damaged), (8, 11, 3));
     let told = summary.to_string();
@@ -142,7 +142,7 @@ fn what_cannot_be_data_is_refused() {
         ("g.jsonl", "{\"text\": \"\"}", &settings, "g.jsonl:1: the text is empty"),
     ] {
         let path = folder.write(name, contents);
-        let error = folder.open(&[path], settings).unwrap_err().to_string();
+        let error = folder.open(&[&path], settings).unwrap_err().to_string();
         assert!(error.contains(expected), "{name}: {error}");
     }
 }
@@ -150,27 +150,28 @@ fn what_cannot_be_data_is_refused() {
 #[test]
 fn data_on_disk_is_the_same_and_is_made_once() {
     let folder = Folder::new();
-    let lines: String = (0..500).map(|n| format!("{{\"text\": \"{}\"}}\n", "x".repeat(n % 37 + 1))).collect();
-    let path = folder.write("l.jsonl", lines);
+    let lines: Vec<String> =
+        (0..500).map(|n| format!("{{\"text\": \"{}\"}}\n", "x".repeat(n % 37 + 1))).collect();
+    let path = folder.write("l.jsonl", lines.concat());
     let cache = folder.0.path().join("cache");
     let mut heard = 0;
-    let mut open = |settings: &DataSettings| {
+    let mut reopen = |settings: &DataSettings| {
         let before = heard;
         let mut hear = |_| heard += 1;
-        let dataset = folder.open_with(&[path.clone()], settings, Cache::Always(&cache), &mut hear).unwrap();
+        let dataset = open(&[&path], settings, Cache::Always(&cache), &mut hear).unwrap();
         (dataset, heard > before)
     };
     let settings = folder.settings();
-    let (on_disk, made) = open(&settings);
+    let (on_disk, made) = reopen(&settings);
     assert!(made && matches!(on_disk.entries, Entries::File { .. }));
-    let in_memory = folder.open(&[path.clone()], &settings).unwrap();
+    let in_memory = folder.open(&[&path], &settings).unwrap();
     assert_eq!(shown(&on_disk), shown(&in_memory));
     assert_eq!((on_disk.content(), on_disk.settings()), (in_memory.content(), in_memory.settings()));
-    assert!(!open(&settings).1, "the second time, it is there");
+    assert!(!reopen(&settings).1, "the second time, it is there");
     let ends = DataSettings { end_of_text: Some("y".to_owned()), ..settings.clone() };
-    assert!(open(&ends).1, "another setting, other tokens");
+    assert!(reopen(&ends).1, "another setting, other tokens");
     fs::write(&path, "{\"text\": \"other\"}\n").unwrap();
-    assert!(open(&settings).1, "another text, other tokens");
+    assert!(reopen(&settings).1, "another text, other tokens");
 }
 
 #[test]
@@ -190,10 +191,10 @@ fn settings_that_change_tokens_tell_data_sets_apart() {
         DataSettings { template: Some(other), ..settings.clone() },
     ];
     let told: Vec<String> =
-        all.iter().map(|s| folder.open(&[path.clone()], s).unwrap().settings().to_owned()).collect();
+        all.iter().map(|s| folder.open(&[&path], s).unwrap().settings().to_owned()).collect();
     for (at, one) in told.iter().enumerate() {
         assert!(!told[..at].contains(one), "{one}");
     }
     let explicit = DataSettings { format: Format::Messages, damaged: 0.5, ..settings };
-    assert_eq!(folder.open(&[path], &explicit).unwrap().settings(), told[0]);
+    assert_eq!(folder.open(&[&path], &explicit).unwrap().settings(), told[0]);
 }

@@ -12,13 +12,11 @@ pub(super) fn starts(file: &mut impl BufRead) -> io::Result<bool> {
         if buffer.is_empty() {
             return Ok(false);
         }
-        match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
-            Some(at) => return Ok(buffer[at] == b'['),
-            None => {
-                let all = buffer.len();
-                file.consume(all);
-            }
+        if let Some(first) = buffer.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            return Ok(*first == b'[');
         }
+        let blank = buffer.len();
+        file.consume(blank);
     }
 }
 

@@ -75,9 +75,10 @@ pub(crate) fn read(
         Container::Json => {
             let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
             skip_byte_order_mark(&mut file).map_err(unreadable)?;
-            let result = match json_array::starts(&mut file).map_err(unreadable)? {
-                true => json_array::read(&mut file, LONGEST_RECORD, visit),
-                false => json_lines::read(&mut file, LONGEST_RECORD, visit),
+            let result = if json_array::starts(&mut file).map_err(unreadable)? {
+                json_array::read(&mut file, LONGEST_RECORD, visit)
+            } else {
+                json_lines::read(&mut file, LONGEST_RECORD, visit)
             };
             result.map_err(|failure| failure.of(path))
         }

@@ -4,8 +4,9 @@ use std::io::Read;
 
 use super::{At, Content, Failure, Visit};
 
-/// The largest piece, in bytes. A longer text is cut behind a line, where hardly any tokenizer has a token across.
-const PIECE: usize = 16 << 20;
+/// The largest piece, in bytes: tokenizers take a hundred times that. A longer text is cut behind a line, where hardly any
+/// tokenizer has a token across.
+const PIECE: usize = 4 << 20;
 
 /// Reads the text in pieces.
 pub(super) fn read(file: &mut impl Read, visit: &mut Visit<'_>) -> Result<(), Failure> {

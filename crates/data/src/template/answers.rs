@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use minijinja::Value;
 
-use super::generation::{BEGIN, END, unmark};
+use super::generation::{has_marks, unmark};
 use super::{ChatTemplate, Rendered};
 use crate::conversation::Conversation;
 use crate::damage::RecordError;
@@ -25,10 +25,8 @@ impl ChatTemplate {
         let Conversation { messages, tools } = conversation;
         let text = self.render(messages, tools.as_ref(), false)?;
         if self.marks_answers {
-            return unmark(&text);
-        }
-        if text.contains([BEGIN, END]) {
-            return Err(RecordError::Reserved);
+            let own = serde_json::to_string(&(messages, tools)).expect("records came from JSON or Parquet");
+            return if has_marks(&own) { Err(RecordError::Reserved) } else { unmark(&text) };
         }
         let finder = Finder { template: self, conversation, text: &text, special_tokens };
         let answers = conversation.answers().map(|at| finder.answer(at)).collect::<Result<_, _>>()?;
@@ -51,10 +49,8 @@ impl Finder<'_> {
         }
         let start = prompt.len();
         let through = self.render(&self.conversation.messages[..=at], false)?;
-        let end = match self.text.starts_with(&through) {
-            true => Some(through.len()),
-            false => self.end_by_token(&through, start),
-        };
+        let whole = self.text.starts_with(&through).then_some(through.len());
+        let end = whole.or_else(|| self.end_by_token(&through, start));
         let answer = end.and_then(|end| self.text.get(start..end)).ok_or(RecordError::NoSpan(at))?;
         Ok(start..start + self.without_break(answer))
     }

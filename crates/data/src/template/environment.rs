@@ -14,8 +14,8 @@ use super::generation;
 /// Begins the detail of an error that the template itself raises.
 pub(super) const RAISED: &str = "raised: ";
 
-/// Instructions that a template may take for one conversation; real ones take thousands.
-const FUEL: u64 = 50_000_000;
+/// Instructions, and 64 bytes of text each, that one rendering may take; real ones take thousands.
+const FUEL: u64 = 10_000_000;
 
 /// An environment without templates, in which today is `date`.
 pub(super) fn new(date: Date) -> Environment<'static> {
@@ -40,6 +40,7 @@ fn raise_exception(message: &str) -> Result<Value, Error> {
 }
 
 /// As Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
+#[expect(clippy::needless_pass_by_value, reason = "a filter owns its arguments")]
 fn to_json(value: &Value, arguments: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = arguments.get("indent")?;
     let failed = |error| Error::new(ErrorKind::BadSerialization, "tojson").with_source(error);

@@ -9,12 +9,17 @@ use crate::damage::RecordError;
 pub(super) const FILTER: &str = "thinwire_answer";
 
 /// Around an answer. Never characters of a text: Unicode keeps them for use inside programs.
-pub(super) const BEGIN: char = '\u{fdd0}';
-pub(super) const END: char = '\u{fdd1}';
+const BEGIN: char = '\u{fdd0}';
+const END: char = '\u{fdd1}';
 
 /// Marks an answer.
 pub(super) fn mark(answer: &str) -> String {
     format!("{BEGIN}{answer}{END}")
+}
+
+/// Whether a text has marks of its own, which could pass for those of an answer.
+pub(super) fn has_marks(text: &str) -> bool {
+    text.contains([BEGIN, END])
 }
 
 /// The template with filter blocks for its generation blocks, and whether it has any.
