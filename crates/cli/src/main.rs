@@ -13,6 +13,7 @@ mod output;
 mod run_folder;
 mod start;
 mod tensor;
+mod tokenizing;
 
 use std::process::ExitCode;
 

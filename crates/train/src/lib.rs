@@ -2,7 +2,6 @@
 
 pub mod checkpoint;
 pub mod config;
-pub mod data;
 pub mod evaluate;
 pub mod metrics;
 pub mod model;
@@ -12,3 +11,5 @@ pub mod plan;
 pub mod pretrained;
 pub mod run;
 pub mod text;
+
+pub use thinwire_data as data;

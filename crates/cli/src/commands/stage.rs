@@ -18,6 +18,7 @@ use crate::error::{CommandError, one_line};
 use crate::output::Output;
 use crate::run_folder::RunFolder;
 use crate::start::Start;
+use crate::tokenizing::tokenizing;
 
 /// Run one stage, so that stages can be on different machines.
 ///
@@ -109,7 +110,7 @@ impl Stage {
     }
 
     fn setup(&self) -> Result<Setup, CommandError> {
-        Ok(Setup::load(Config::load(&self.config, &self.start.overrides)?)?)
+        Ok(Setup::load_with(Config::load(&self.config, &self.start.overrides)?, &mut tokenizing())?)
     }
 
     fn connect(

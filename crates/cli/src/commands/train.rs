@@ -42,6 +42,9 @@ fn compare(config: &Config, report: &RunReport, codec: &CodecSpec) -> Result<Com
     let name = codec.to_string();
     let folder: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     other.run.dir = config.run.dir.join(format!("compare-{folder}"));
+    // The same tokens, when there are so many that they are kept.
+    let tokens = config.run.dir.join("tokens");
+    other.data.cache = config.data.cache.clone().or(tokens.is_dir().then_some(tokens));
     other.pipeline.forward = *codec;
     other.pipeline.backward = *codec;
     for boundary in &mut other.pipeline.boundaries {

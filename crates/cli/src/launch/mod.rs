@@ -18,6 +18,7 @@ use self::verdict::Verdict;
 use crate::chronicle::Chronicle;
 use crate::error::CommandError;
 use crate::run_folder::RunFolder;
+use crate::tokenizing::tokenizing;
 
 /// How long the other stages have to end by themselves once one has failed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -45,7 +46,7 @@ pub(crate) fn run(config: &Config, resume: bool, overwrite: bool) -> Result<RunR
         .into());
     }
     // What is wrong with the texts or settings is said once, before any process starts.
-    let stages = Setup::load(config.clone())?.stages();
+    let stages = Setup::load_with(config.clone(), &mut tokenizing())?.stages();
     let folder = RunFolder::of(config);
     let _lock = folder.claim(resume, overwrite)?;
     if overwrite {

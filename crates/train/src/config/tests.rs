@@ -340,8 +340,8 @@ fn loaded_paths_are_relative_to_the_file() {
     fs::write(&path, FULL).unwrap();
     let config = Config::load(&path, &["data.heldout=/abs/heldout.txt".to_owned()]).unwrap();
     assert_eq!(config.run.dir, folder.path().join("runs/full"));
-    assert_eq!(config.data.train, folder.path().join("train.txt"));
-    assert_eq!(config.data.heldout.as_deref(), Some(Path::new("/abs/heldout.txt")));
+    assert_eq!(config.data.train.0, [folder.path().join("train.txt")]);
+    assert_eq!(config.data.heldout.unwrap().0, [Path::new("/abs/heldout.txt")]);
     assert_eq!(config.data.tokenizer, TokenizerSource::File(folder.path().join("tokenizer.json")));
 
     let error = Config::load(&path, &["train.steps=0".to_owned()]).unwrap_err();

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use thinwire_codec::CodecSpec;
-use thinwire_pretrained::{Pretrained, TokenizerFiles};
+use thinwire_pretrained::Pretrained;
 
 use super::{Boundary, EvaluateError, Pipeline};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{Corpus, Tokenizer};
 use crate::model::{Architecture, Part};
-use crate::pretrained::{is_model, load_part, load_tokenizer};
+use crate::pretrained::{is_model, load_part, load_tokenizer, model_tokenizer};
 use crate::run::FoundCheckpoint;
 
 /// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
@@ -75,8 +75,9 @@ impl SavedModel {
         let (tokenizer, first) = if let Some(source) = tokenizer {
             (load_tokenizer(source)?, None)
         } else {
-            let TokenizerFiles { json, bos, add_bos, .. } = model.tokenizer()?;
-            (Tokenizer::from_json(&json, model.path())?, bos.filter(|_| add_bos).map(|bos| bos.id))
+            let files = model.tokenizer()?;
+            let tokenizer = model_tokenizer(&files, model.path())?;
+            (tokenizer, files.bos.filter(|_| files.add_bos).map(|bos| bos.id))
         };
         Ok(Self { tokenizer, first, architecture, source: Source::Pretrained(Box::new(model)) })
     }

@@ -18,7 +18,7 @@ use super::pass::Pass;
 use super::schedule::{Action, actions};
 use crate::checkpoint::FileEntry;
 use crate::config::{NonFinitePolicy, PipelineSchedule};
-use crate::data::MicroBatch;
+use crate::data::{DataError, MicroBatch};
 use crate::metrics::{LinkReport, Span, StageTimes};
 use crate::optim::{AdamW, RateSchedule};
 
@@ -195,14 +195,16 @@ impl Engine {
     /// Evaluates `batches` through the pipeline, with the codecs of training.
     ///
     /// # Errors
-    /// A link's failure, or an activation or loss that is not finite: an evaluation has no step to skip.
+    /// A link's failure, data that cannot be read, or an activation or loss that is not finite: an evaluation has no
+    /// step to skip.
     pub fn evaluate(
         &mut self,
         step: u64,
-        batches: impl Iterator<Item = MicroBatch>,
+        batches: impl Iterator<Item = Result<MicroBatch, DataError>>,
     ) -> Result<Evaluation, PipelineError> {
         let mut own = EvalDown { loss_sum: 0.0, tokens: 0 };
         for (index, batch) in batches.enumerate() {
+            let batch = batch?;
             let key = FrameKey { content: Content::Eval, step, index: index as u32 };
             let entered = match self.receive_activation(key, &batch)? {
                 Entered::Ids => None,
@@ -218,7 +220,7 @@ impl Engine {
                 Forwarded::Loss(sum) if !sum.is_finite() => return Err(self.loss_not_finite(key, sum)),
                 Forwarded::Loss(sum) => {
                     own.loss_sum += sum;
-                    own.tokens += batch.targets.len() as u64;
+                    own.tokens += batch.trained() as u64;
                 }
             }
         }

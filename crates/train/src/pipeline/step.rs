@@ -21,7 +21,7 @@ const MOST_SKIPPED: u32 = 10;
 pub struct StepReport {
     /// Mean loss in nats a token.
     pub loss: f64,
-    /// Tokens of the step.
+    /// Targets that count in the loss.
     pub tokens: usize,
     /// Learning rate.
     pub learning_rate: f64,

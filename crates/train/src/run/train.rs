@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Links, RunError, Setup};
 use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts};
-use crate::data::evaluation;
+use crate::data::{Dataset, Summary};
 use crate::metrics::Event;
 use crate::pipeline::{Engine, Evaluation};
 
@@ -97,6 +97,7 @@ impl<'a, 'e> Life<'a, 'e> {
             parameters,
             threads: rayon::current_num_threads(),
         })?;
+        self.tell_damage()?;
         let mut outcome = match resume {
             Resume::Fresh => Outcome { steps: 0, loss: f64::NAN, evaluation: None },
             Resume::Newest => self.resume(engine)?,
@@ -131,8 +132,25 @@ impl<'a, 'e> Life<'a, 'e> {
         Ok(outcome)
     }
 
+    /// Every stage has the same data: one tells what is wrong with it.
+    fn tell_damage(&mut self) -> Result<(), RunError> {
+        let Setup { batches, heldout, .. } = &self.setup;
+        let data = [("training data", Some(batches.dataset())), ("held-out data", heldout.as_ref())];
+        let summaries = data.map(|(name, data)| (name, data.map(Dataset::summary)));
+        let damaged = |(name, summary): (_, Option<Summary>)| {
+            let summary = summary.filter(|summary| summary.damage.damaged > 0)?;
+            Some(format!("{name}: {summary}"))
+        };
+        if self.stage == 0 {
+            for text in summaries.into_iter().filter_map(damaged) {
+                self.emit(Event::Warning { stage: 0, text })?;
+            }
+        }
+        Ok(())
+    }
+
     fn step(&mut self, engine: &mut Engine, step: u64) -> Result<(f64, u64), RunError> {
-        let batches = self.setup.batches.step(step - 1);
+        let batches = self.setup.batches.step(step - 1)?;
         let report = engine.step(step, &batches)?;
         if let Some(cause) = &report.skipped {
             self.emit(Event::Warning { stage: self.stage, text: format!("step {step} skipped: {cause}") })?;
@@ -158,9 +176,9 @@ impl<'a, 'e> Life<'a, 'e> {
 
     fn evaluate(&mut self, engine: &mut Engine, step: u64) -> Result<Option<Evaluation>, RunError> {
         let Some(heldout) = &self.setup.heldout else { return Ok(None) };
-        let (train, eval) = (&self.setup.config.train, &self.setup.config.eval);
+        let eval = &self.setup.config.eval;
         let begin = Instant::now();
-        let batches = evaluation(heldout, train.sequence, eval.tokens, eval.micro_batch);
+        let batches = heldout.evaluation(eval.tokens, eval.micro_batch);
         let result = engine.evaluate(step, batches)?;
         let seconds = begin.elapsed().as_secs_f64();
         self.emit(Event::Eval {

@@ -6,14 +6,18 @@ use sha2::{Digest, Sha256};
 
 /// The numbers `0..len` in an order drawn for (`seed`, `epoch`): Fisher and Yates' shuffle on a `ChaCha8`
 /// stream.
-pub(super) fn permutation(len: usize, seed: u64, epoch: u64) -> Vec<usize> {
+///
+/// # Panics
+/// From 2^32 numbers on: 4 bytes each are held.
+pub(super) fn permutation(len: usize, seed: u64, epoch: u64) -> Vec<u32> {
+    let len = u32::try_from(len).expect("fewer than 2^32 sequences");
     let mut key = Sha256::new_with_prefix(b"thinwire data order");
     key.update(seed.to_le_bytes());
     key.update(epoch.to_le_bytes());
     let mut random = ChaCha8Rng::from_seed(key.finalize().into());
 
-    let mut order: Vec<usize> = (0..len).collect();
-    for last in (1..len).rev() {
+    let mut order: Vec<u32> = (0..len).collect();
+    for last in (1..len as usize).rev() {
         // The high half of a product is uniform over 0..=last to within 2^-64 of a chance.
         let pick = (u128::from(random.next_u64()) * (last as u128 + 1)) >> 64;
         order.swap(last, pick as usize);
@@ -39,7 +43,7 @@ mod tests {
         let mut counts = [[0u32; 6]; 6];
         for epoch in 0..EPOCHS {
             for (place, item) in permutation(6, 3, epoch).into_iter().enumerate() {
-                counts[place][item] += 1;
+                counts[place][item as usize] += 1;
             }
         }
         // 1000 expected, standard deviation 29: 5 of them.

@@ -1,18 +1,40 @@
 //! Text to token ids and back.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::str;
 
-use super::{DataError, TokenizeError};
-use crate::config::TokenizerSource;
-use crate::text::sha256_hex;
+use super::hash::sha256_hex;
+use super::{DataError, TokenizeError, TokenizerSource, template};
 
 /// A tokenizer and its identity.
 #[derive(Debug)]
 pub struct Tokenizer {
     kind: Kind,
     id: String,
+    beside: Beside,
+}
+
+/// Where the rest of what a model says about texts is.
+#[derive(Debug)]
+enum Beside {
+    Nothing,
+    /// Where the `tokenizer.json` lies.
+    Folder(PathBuf),
+    /// In the model, whose path this is.
+    Model(PathBuf, ModelTexts),
+}
+
+/// What a model says about texts, besides its tokenizer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelTexts {
+    /// The Jinja template that turns a conversation into text.
+    pub chat_template: Option<String>,
+    /// Names such as `eos_token`, and the tokens' texts.
+    pub special_tokens: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -28,29 +50,35 @@ impl Tokenizer {
     /// The `tokenizer.json` cannot be read or understood.
     pub fn load(source: &TokenizerSource) -> Result<Self, DataError> {
         match source {
-            TokenizerSource::Byte => Ok(Self { kind: Kind::Byte, id: "byte".to_owned() }),
+            TokenizerSource::Byte => {
+                Ok(Self { kind: Kind::Byte, id: "byte".to_owned(), beside: Beside::Nothing })
+            }
             TokenizerSource::File(path) => Self::from_file(path),
         }
     }
 
     fn from_file(path: &Path) -> Result<Self, DataError> {
         let json = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
-        Self::from_json(&json, path)
+        Self::from_json(&json, path, Beside::Folder(path.parent().unwrap_or(Path::new("")).into()))
     }
 
-    /// The tokenizer of a `tokenizer.json` that was read from `path`.
+    /// The tokenizer of the model in `path`: its `tokenizer.json`, and what else it says about texts.
     ///
     /// # Errors
     /// It cannot be understood.
-    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, DataError> {
+    pub fn of_model(json: &[u8], path: &Path, texts: ModelTexts) -> Result<Self, DataError> {
+        Self::from_json(json, path, Beside::Model(path.into(), texts))
+    }
+
+    fn from_json(json: &[u8], path: &Path, beside: Beside) -> Result<Self, DataError> {
         let unusable = |source| DataError::Tokenizer { path: path.into(), source };
         let mut tokenizer = tokenizers::Tokenizer::from_bytes(without_dropout(json)).map_err(unusable)?;
         // Settings for fixed-size model inputs, which would cut a corpus off without a word.
         tokenizer.with_truncation(None).map_err(unusable)?.with_padding(None);
         // Ids may have gaps, so the largest one counts.
         let vocab_size = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
-        let kind = Kind::File { tokenizer: Box::new(tokenizer), vocab_size };
-        Ok(Self { kind, id: format!("tokenizer.json sha256:{}", sha256_hex(json)) })
+        let id = format!("tokenizer.json sha256:{}", sha256_hex(json));
+        Ok(Self { kind: Kind::File { tokenizer: Box::new(tokenizer), vocab_size }, id, beside })
     }
 
     /// Token ids lie below this.
@@ -79,6 +107,50 @@ impl Tokenizer {
                 let encoding = tokenizer.encode_fast(text, false).map_err(TokenizeError::Tokenizer)?;
                 Ok(encoding.get_ids().to_vec())
             }
+        }
+    }
+
+    /// The token ids of `text`, each with the bytes of `text` that it stands for. A token that is a part of a character
+    /// has the whole character.
+    pub(crate) fn encode_with_places(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TokenizeError> {
+        match &self.kind {
+            Kind::Byte => Ok(text.bytes().enumerate().map(|(at, byte)| (byte.into(), at..at + 1)).collect()),
+            Kind::File { tokenizer, .. } => {
+                let encoding = tokenizer.encode(text, false).map_err(TokenizeError::Tokenizer)?;
+                let places = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+                Ok(encoding.get_ids().iter().copied().zip(places).collect())
+            }
+        }
+    }
+
+    /// The id of a token by its text.
+    pub(crate) fn token_id(&self, token: &str) -> Option<u32> {
+        match &self.kind {
+            Kind::Byte => token.as_bytes().first().filter(|_| token.len() == 1).copied().map(u32::from),
+            Kind::File { tokenizer, .. } => tokenizer.token_to_id(token),
+        }
+    }
+
+    /// The texts of the tokens that are no text, such as `<|im_end|>`; the longest first.
+    pub(crate) fn special_tokens(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Byte => Vec::new(),
+            Kind::File { tokenizer, .. } => {
+                let added = tokenizer.get_added_tokens_decoder().into_values();
+                let mut tokens: Vec<String> =
+                    added.filter(|token| token.special).map(|token| token.content).collect();
+                tokens.sort_unstable_by_key(|token| (Reverse(token.len()), token.clone()));
+                tokens
+            }
+        }
+    }
+
+    /// What the model says about texts, and in which file; `None` for bytes.
+    pub(crate) fn texts(&self) -> Result<Option<(PathBuf, ModelTexts)>, DataError> {
+        match &self.beside {
+            Beside::Nothing => Ok(None),
+            Beside::Folder(folder) => template::find(folder).map(Some),
+            Beside::Model(path, texts) => Ok(Some((path.clone(), texts.clone()))),
         }
     }
 

@@ -43,6 +43,6 @@ impl Windows<'_> {
             let starts = windows.iter().map(|window| window * self.sequence + shift);
             starts.flat_map(|start| &self.tokens[start..start + len]).copied().collect()
         };
-        MicroBatch::new(windows.len(), len, rows(0), rows(1))
+        MicroBatch::new(windows.len(), len, rows(0), rows(1), None)
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::hash::sha256_hex;
 use super::{DataError, Tokenizer};
-use crate::text::sha256_hex;
 
 /// A tokenized text of at least 2 tokens.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Corpus {
             tokenizer.encode(&text).map_err(|source| DataError::Text { path: path.into(), source })?;
         let tokens: Vec<u32> = first.into_iter().chain(encoded).collect();
         if tokens.len() < 2 {
-            return Err(DataError::TooShort { path: path.into(), tokens: tokens.len() });
+            return Err(DataError::TooShort { path: path.into(), tokens: tokens.len() as u64 });
         }
         Ok(Self { tokens, sha256: sha256_hex(&text) })
     }
@@ -57,7 +57,7 @@ impl Corpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::TokenizerSource;
+    use crate::TokenizerSource;
 
     fn load(contents: Option<&[u8]>) -> Result<Corpus, String> {
         let folder = tempfile::tempdir().unwrap();
