@@ -69,7 +69,7 @@ pub enum ConfigError {
     #[error("model.pretrained")]
     Pretrained {
         /// Why not.
-        source: thinwire_pretrained::Error,
+        source: Box<thinwire_pretrained::Error>,
     },
     /// The configuration could not be written as TOML.
     #[error("cannot write the configuration as TOML")]
