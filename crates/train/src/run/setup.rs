@@ -13,7 +13,7 @@ use thinwire_pretrained::Pretrained;
 use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
 use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Sources, Unit};
-use crate::data::{Batches, Cache, Dataset, Progress, Tokenizer};
+use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};

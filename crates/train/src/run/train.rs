@@ -150,7 +150,8 @@ impl<'a, 'e> Life<'a, 'e> {
     }
 
     fn step(&mut self, engine: &mut Engine, step: u64) -> Result<(f64, u64), RunError> {
-        let batches = self.setup.batches.step(step - 1)?;
+        let batches = self.setup.batches.step(step - 1);
+        let batches = batches.map_err(|source| RunError::Data { key: "data.train", source })?;
         let report = engine.step(step, &batches)?;
         if let Some(cause) = &report.skipped {
             self.emit(Event::Warning { stage: self.stage, text: format!("step {step} skipped: {cause}") })?;
