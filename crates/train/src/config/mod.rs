@@ -16,6 +16,7 @@ mod optimizer;
 mod overrides;
 mod paths;
 mod pipeline;
+mod rope_scaling;
 mod run;
 mod stage;
 mod text;
@@ -38,6 +39,7 @@ pub use optimizer::{LearningRateSchedule, OptimizerConfig};
 pub use pipeline::{
     BoundaryCodecs, BoundaryConfig, LayerPlan, NonFinitePolicy, PipelineConfig, PipelineSchedule,
 };
+pub use rope_scaling::RopeScaling;
 pub use run::RunConfig;
 pub use stage::StageConfig;
 pub use train::TrainConfig;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{ConfigError, f32_is_normal, require, require_size};
+use super::rope_scaling::RopeScaling;
 
 /// Far above any model; keeps the tables that are sized by the number of layers small.
 const MAX_LAYERS: usize = 65_536;
@@ -15,23 +16,42 @@ pub enum Family {
     Gpt2,
     /// Rotary positions, `RMSNorm`, `SwiGLU`, grouped-query attention, no biases (Touvron et al., 2023).
     Llama,
+    /// Llama with biases on queries, keys and values (Qwen Team, 2024).
+    Qwen2,
+    /// Llama with a norm over the channels of each query and key head (Qwen Team, 2025).
+    Qwen3,
+}
+
+impl Family {
+    /// Its name in configurations and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gpt2 => "gpt2",
+            Self::Llama => "llama",
+            Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+        }
+    }
 }
 
 /// The model's family and sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelConfig {
-    /// `"gpt2"` or `"llama"`. Required.
+    /// `"gpt2"`, `"llama"`, `"qwen2"` or `"qwen3"`. Required.
     pub family: Family,
     /// Transformer blocks. Required.
     pub layers: usize,
     /// Channels of the residual stream: the width of what crosses a boundary. Required.
     pub hidden: usize,
-    /// Attention heads of `hidden / heads` channels. Required.
+    /// Attention heads. Required.
     pub heads: usize,
-    /// Key and value heads, each shared by `heads / kv_heads` query heads (`llama` only). Default `heads`.
+    /// Channels of an attention head (all but `gpt2`). Default `hidden / heads`.
+    #[serde(default)]
+    pub head_dim: Option<usize>,
+    /// Key and value heads, each shared by `heads / kv_heads` query heads (all but `gpt2`). Default `heads`.
     #[serde(default)]
     pub kv_heads: Option<usize>,
-    /// Channels inside the feed-forward layer. Default `4 * hidden` for `gpt2`; for `llama`, `8 / 3 * hidden`
+    /// Channels inside the feed-forward layer. Default `4 * hidden` for `gpt2`; for the others, `8 / 3 * hidden`
     /// rounded up to a multiple of 32.
     #[serde(default)]
     pub ffn: Option<usize>,
@@ -44,9 +64,12 @@ pub struct ModelConfig {
     /// Added to the variance in the norms. Default 1e-5.
     #[serde(default = "defaults::norm_eps")]
     pub norm_eps: f64,
-    /// Base of the rotary frequencies (`llama` only). Default 10000.
+    /// Base of the rotary frequencies (all but `gpt2`). Default 10000.
     #[serde(default)]
     pub rope_theta: Option<f64>,
+    /// How they are slowed down for long sequences (all but `gpt2`). Default: not at all.
+    #[serde(default)]
+    pub rope_scaling: Option<RopeScaling>,
     /// Rows of the embedding, to pad the tokenizer's vocabulary up. Default: the tokenizer's.
     #[serde(default)]
     pub vocab: Option<usize>,
@@ -65,9 +88,9 @@ mod defaults {
 }
 
 impl ModelConfig {
-    /// Channels of one head.
-    pub fn head_size(&self) -> usize {
-        self.hidden / self.heads
+    /// Channels of one attention head.
+    pub fn head_dim(&self) -> usize {
+        self.head_dim.unwrap_or_else(|| self.hidden / self.heads)
     }
 
     /// Key and value heads.
@@ -79,7 +102,7 @@ impl ModelConfig {
     pub fn ffn(&self) -> usize {
         self.ffn.unwrap_or_else(|| match self.family {
             Family::Gpt2 => 4 * self.hidden,
-            Family::Llama => (8 * self.hidden).div_ceil(3).next_multiple_of(32),
+            _ => (8 * self.hidden).div_ceil(3).next_multiple_of(32),
         })
     }
 
@@ -110,12 +133,20 @@ impl ModelConfig {
             format_args!("from 1 to {MAX_LAYERS}"),
         )?;
         require_size("model.hidden", self.hidden)?;
-        require(
-            self.heads >= 1 && self.hidden.is_multiple_of(self.heads),
-            "model.heads",
-            self.heads,
-            format_args!("a divisor of model.hidden = {}", self.hidden),
-        )?;
+        match self.head_dim {
+            None => require(
+                self.heads >= 1 && self.hidden.is_multiple_of(self.heads),
+                "model.heads",
+                self.heads,
+                format_args!("a divisor of model.hidden = {}, or model.head_dim", self.hidden),
+            )?,
+            Some(head_dim) => {
+                require_size("model.heads", self.heads)?;
+                require_size("model.head_dim", head_dim)?;
+                let heads = "model.heads * model.head_dim";
+                require_size(heads, self.heads.saturating_mul(head_dim))?;
+            }
+        }
         require_size("model.ffn", self.ffn())?;
         require_size("model.context", self.context)?;
         require_size("model.vocab", self.vocab.unwrap_or(1))?;
@@ -128,7 +159,7 @@ impl ModelConfig {
         )?;
         match self.family {
             Family::Gpt2 => self.validate_gpt2(),
-            Family::Llama => self.validate_llama(),
+            _ => self.validate_rotary(),
         }
     }
 
@@ -140,15 +171,24 @@ impl ModelConfig {
             kv_heads,
             "no value, or model.heads, for family gpt2",
         )?;
+        let head_dim = self.head_dim();
         require(
-            self.rope_theta.is_none(),
-            "model.rope_theta",
-            self.rope_theta(),
-            "no value for family gpt2, which has no rotary positions",
-        )
+            self.hidden == self.heads * head_dim,
+            "model.head_dim",
+            head_dim,
+            "no value, or model.hidden / model.heads, for family gpt2",
+        )?;
+        for (key, given) in [
+            ("model.rope_theta", self.rope_theta.map(|theta| theta.to_string())),
+            ("model.rope_scaling", self.rope_scaling.map(|scaling| format!("{scaling:?}"))),
+        ] {
+            let value = given.as_deref().unwrap_or_default();
+            require(given.is_none(), key, value, "no value for family gpt2, which has no rotary positions")?;
+        }
+        Ok(())
     }
 
-    fn validate_llama(&self) -> Result<(), ConfigError> {
+    fn validate_rotary(&self) -> Result<(), ConfigError> {
         let kv_heads = self.kv_heads();
         require(
             kv_heads >= 1 && self.heads.is_multiple_of(kv_heads),
@@ -156,13 +196,19 @@ impl ModelConfig {
             kv_heads,
             format_args!("a divisor of model.heads = {}", self.heads),
         )?;
-        require(
-            self.head_size().is_multiple_of(2),
-            "model.heads",
-            self.heads,
-            format_args!("an even model.hidden / model.heads for rotary pairs, not {}", self.head_size()),
-        )?;
+        let head_dim = self.head_dim();
+        let even = head_dim.is_multiple_of(2);
+        match self.head_dim {
+            Some(_) => require(even, "model.head_dim", head_dim, "an even number, for rotary pairs")?,
+            None => require(
+                even,
+                "model.heads",
+                self.heads,
+                format_args!("an even model.hidden / model.heads for rotary pairs, not {head_dim}"),
+            )?,
+        }
         let theta = self.rope_theta();
-        require(f32_is_normal(theta), "model.rope_theta", theta, "a positive number that f32 can hold")
+        require(f32_is_normal(theta), "model.rope_theta", theta, "a positive number that f32 can hold")?;
+        self.rope_scaling.as_ref().map_or(Ok(()), RopeScaling::validate)
     }
 }

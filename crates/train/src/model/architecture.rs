@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, Family, ModelConfig, Unit};
+use crate::config::{ConfigError, Family, ModelConfig, RopeScaling, Unit};
 
 /// A decoder-only transformer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,8 +13,11 @@ pub struct Architecture {
     pub layers: usize,
     /// Width of the residual stream, in channels.
     pub hidden: usize,
-    /// Attention heads; divides `hidden`.
+    /// Attention heads.
     pub heads: usize,
+    /// Channels of one head, where that is not `hidden / heads`.
+    #[serde(default)]
+    pub head_dim: Option<usize>,
     /// Key and value heads; divides `heads`. GPT-2 has as many as `heads`.
     pub kv_heads: usize,
     /// Width of the feed-forward layer.
@@ -27,8 +30,11 @@ pub struct Architecture {
     pub tied: bool,
     /// Added to the variance in every norm.
     pub norm_eps: f64,
-    /// Base of the rotary frequencies (Llama).
+    /// Base of the rotary frequencies (all families but GPT-2).
     pub rope_theta: f64,
+    /// How they are slowed down.
+    #[serde(default)]
+    pub rope_scaling: Option<RopeScaling>,
 }
 
 impl Architecture {
@@ -39,6 +45,7 @@ impl Architecture {
             layers: config.layers,
             hidden: config.hidden,
             heads: config.heads,
+            head_dim: config.head_dim.filter(|dim| dim.checked_mul(config.heads) != Some(config.hidden)),
             kv_heads: config.kv_heads(),
             ffn: config.ffn(),
             context: config.context,
@@ -46,12 +53,18 @@ impl Architecture {
             tied: config.tie_embeddings,
             norm_eps: config.norm_eps,
             rope_theta: config.rope_theta(),
+            rope_scaling: config.rope_scaling,
         }
     }
 
     /// Channels of one head.
     pub fn head_dim(&self) -> usize {
-        self.hidden / self.heads
+        self.head_dim.unwrap_or_else(|| self.hidden / self.heads)
+    }
+
+    /// Whether positions enter by rotation of queries and keys: all families but GPT-2.
+    pub fn is_rotary(&self) -> bool {
+        self.family != Family::Gpt2
     }
 
     /// Checks numbers that come from a file as those of a configuration are checked.
@@ -64,12 +77,14 @@ impl Architecture {
             layers: self.layers,
             hidden: self.hidden,
             heads: self.heads,
+            head_dim: self.head_dim,
             kv_heads: Some(self.kv_heads),
             ffn: Some(self.ffn),
             context: self.context,
             tie_embeddings: self.tied,
             norm_eps: self.norm_eps,
-            rope_theta: (self.family == Family::Llama).then_some(self.rope_theta),
+            rope_theta: self.is_rotary().then_some(self.rope_theta),
+            rope_scaling: self.rope_scaling,
             vocab: Some(self.vocab),
         };
         model.validate()
@@ -80,19 +95,26 @@ impl Architecture {
     /// A tied head counts its copy of the embedding matrix.
     pub fn parameters(&self, unit: Unit) -> u64 {
         let [d, f, vocab, context] = [self.hidden, self.ffn, self.vocab, self.context].map(|n| n as u64);
-        let kv = (self.kv_heads as u64).saturating_mul(self.head_dim() as u64);
         let matrix = u64::saturating_mul;
+        let [heads, kv_heads] = [self.heads, self.kv_heads].map(|n| matrix(n as u64, self.head_dim() as u64));
         let biased = |a: u64, b: u64| matrix(a, b).saturating_add(b);
         let norm = if self.family == Family::Gpt2 { matrix(2, d) } else { d };
         let terms = match (unit, self.family) {
             (Unit::Embed, Family::Gpt2) => vec![matrix(vocab, d), matrix(context, d)],
-            (Unit::Embed, Family::Llama) => vec![matrix(vocab, d)],
+            (Unit::Embed, _) => vec![matrix(vocab, d)],
             (Unit::Block(_), Family::Gpt2) => {
                 vec![norm, biased(d, matrix(3, d)), biased(d, d), norm, biased(d, f), biased(f, d)]
             }
-            (Unit::Block(_), Family::Llama) => {
-                let (attention, mlp) = ([matrix(d, d), matrix(d, kv)], matrix(d, f));
-                vec![norm, attention[0], attention[0], attention[1], attention[1], norm, mlp, mlp, mlp]
+            (Unit::Block(_), family) => {
+                let [q, kv, extra] = match family {
+                    Family::Qwen2 => [biased(d, heads), biased(d, kv_heads), 0],
+                    Family::Qwen3 => {
+                        [matrix(d, heads), matrix(d, kv_heads), matrix(2, self.head_dim() as u64)]
+                    }
+                    _ => [matrix(d, heads), matrix(d, kv_heads), 0],
+                };
+                let mlp = matrix(d, f);
+                vec![norm, q, kv, kv, extra, matrix(d, heads), norm, mlp, mlp, mlp]
             }
             (Unit::Head, _) => vec![norm, matrix(vocab, d)],
         };
@@ -110,25 +132,30 @@ mod tests {
 
     #[test]
     fn parameters_are_counted_as_they_are_built() {
-        for family in [Family::Gpt2, Family::Llama] {
-            let arch = Architecture {
-                family,
-                layers: 2,
-                hidden: 24,
-                heads: 6,
-                kv_heads: if family == Family::Gpt2 { 6 } else { 2 },
-                ffn: 40,
-                context: 7,
-                vocab: 31,
-                tied: true,
-                norm_eps: 1e-5,
-                rope_theta: 10_000.0,
-            };
+        let llama = Architecture {
+            family: Family::Llama,
+            layers: 2,
+            hidden: 24,
+            heads: 6,
+            head_dim: None,
+            kv_heads: 2,
+            ffn: 40,
+            context: 7,
+            vocab: 31,
+            tied: true,
+            norm_eps: 1e-5,
+            rope_theta: 10_000.0,
+            rope_scaling: None,
+        };
+        let gpt2 = Architecture { family: Family::Gpt2, kv_heads: 6, ..llama.clone() };
+        let qwen2 = Architecture { family: Family::Qwen2, ..llama.clone() };
+        let qwen3 = Architecture { family: Family::Qwen3, head_dim: Some(10), ..llama.clone() };
+        for arch in [gpt2, llama, qwen2, qwen3] {
             arch.validate().unwrap();
             for unit in (StageUnits { embed: true, blocks: 0..2, head: true }).iter() {
                 let part = Part::new(&arch, &[unit], 0, &Device::flex());
                 let built: usize = part.params().iter().map(Parameter::len).sum();
-                assert_eq!(arch.parameters(unit), built as u64, "{family:?} {unit}");
+                assert_eq!(arch.parameters(unit), built as u64, "{:?} {unit}", arch.family);
             }
             let forged = Architecture { hidden: usize::MAX, heads: 1, ..arch };
             assert_eq!(forged.parameters(Unit::Block(0)), u64::MAX);

@@ -1,8 +1,11 @@
 //! Causal self-attention with grouped key and value heads, and rotary positions.
 
+use std::f64::consts::PI;
+
 use burn::tensor::{Bool, Device, Tensor, TensorData, activation::softmax};
 
 use super::Architecture;
+use crate::config::RopeScaling;
 
 /// Head counts and sizes of one attention layer.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +76,8 @@ impl Rotary {
     /// The angles of the first `tokens` positions.
     pub(crate) fn new(arch: &Architecture, tokens: usize, device: &Device) -> Self {
         let half = arch.head_dim() / 2;
-        let angles: Vec<f64> = (0..tokens * half)
-            .map(|i| {
-                let exponent = (2 * (i % half)) as f64 / arch.head_dim() as f64;
-                (i / half) as f64 / arch.rope_theta.powf(exponent)
-            })
-            .collect();
+        let periods: Vec<f64> = (0..half).map(|pair| period(arch, pair)).collect();
+        let angles: Vec<f64> = (0..tokens * half).map(|i| (i / half) as f64 / periods[i % half]).collect();
         let table = |f: fn(f64) -> f64| {
             let values: Vec<f32> = angles.iter().map(|&a| f(a) as f32).collect();
             Tensor::from_data(TensorData::new(values, [1, 1, tokens, half]), device)
@@ -94,5 +93,22 @@ impl Rotary {
         let first = a.clone() * cos.clone() - b.clone() * sin.clone();
         let second = b * cos + a * sin;
         Tensor::cat(vec![first, second], 3)
+    }
+}
+
+/// Tokens in which rotary pair `pair` turns by one radian.
+fn period(arch: &Architecture, pair: usize) -> f64 {
+    let exponent = (2 * pair) as f64 / arch.head_dim() as f64;
+    let period = arch.rope_theta.powf(exponent);
+    match arch.rope_scaling {
+        None => period,
+        Some(RopeScaling::Linear { factor }) => period * factor,
+        Some(RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }) => {
+            let turns = original_context as f64 / (2.0 * PI * period);
+            // Share of the frequency that is kept: 0 for long waves, 1 for short ones.
+            let kept = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
+            let kept = kept.clamp(0.0, 1.0);
+            period / ((1.0 - kept) / factor + kept)
+        }
     }
 }

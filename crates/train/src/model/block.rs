@@ -1,4 +1,4 @@
-//! One transformer block of either family.
+//! One transformer block of any family.
 
 use burn::tensor::{Tensor, activation};
 
@@ -25,7 +25,14 @@ pub(crate) struct Block {
 #[derive(Debug)]
 enum Qkv {
     Joint(Linear),
-    Split([Linear; 3]),
+    Split { linears: [Linear; 3], head_norms: Option<HeadNorms> },
+}
+
+/// The norms of Qwen 3, each over the channels of one head.
+#[derive(Debug)]
+struct HeadNorms {
+    query: Norm,
+    key: Norm,
 }
 
 #[derive(Debug)]
@@ -39,7 +46,7 @@ impl Block {
     pub(crate) fn new(params: &mut ParamSet, arch: &Architecture, index: usize) -> Self {
         match arch.family {
             Family::Gpt2 => Self::gpt2(params, arch, &format!("transformer.h.{index}")),
-            Family::Llama => Self::llama(params, arch, &format!("model.layers.{index}")),
+            _ => Self::llama(params, arch, &format!("model.layers.{index}")),
         }
     }
 
@@ -59,15 +66,14 @@ impl Block {
         }
     }
 
+    /// Llama and its relatives.
     fn llama(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
-        let (d, f, kv) = (arch.hidden, arch.ffn, arch.kv_heads * arch.head_dim());
+        let (d, f, q) = (arch.hidden, arch.ffn, arch.heads * arch.head_dim());
         let out_std = residual_std(arch);
         let attention_norm =
             Norm::new(params, &format!("{name}.input_layernorm"), arch.family, d, arch.norm_eps);
-        let mut attention =
-            |part, to| Linear::plain(params, &format!("{name}.self_attn.{part}"), [d, to], INIT_STD);
-        let qkv = Qkv::Split([attention("q_proj", d), attention("k_proj", kv), attention("v_proj", kv)]);
-        let attention_out = Linear::plain(params, &format!("{name}.self_attn.o_proj"), [d, d], out_std);
+        let qkv = Qkv::split(params, arch, &format!("{name}.self_attn"));
+        let attention_out = Linear::plain(params, &format!("{name}.self_attn.o_proj"), [q, d], out_std);
         let mlp_norm =
             Norm::new(params, &format!("{name}.post_attention_layernorm"), arch.family, d, arch.norm_eps);
         let mlp = Mlp::SwiGlu {
@@ -78,12 +84,12 @@ impl Block {
         Self { heads: Heads::of(arch), attention_norm, qkv, attention_out, mlp_norm, mlp }
     }
 
-    /// `h: [samples, tokens, hidden]` to the same shape; `rotary` for Llama.
+    /// `h: [samples, tokens, hidden]` to the same shape; `rotary` for all families but GPT-2.
     pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>, rotary: Option<&Rotary>) -> Tensor<3> {
         let [samples, tokens, hidden] = h.dims();
         let h = h.reshape([samples * tokens, hidden]);
         let x = self.attention_norm.forward(leaves, h.clone());
-        let qkv = self.qkv.forward(leaves, x);
+        let qkv = self.qkv.forward(leaves, x, self.heads.dim);
         let x = self.heads.attend(qkv, [samples, tokens], rotary);
         let h = h + self.attention_out.forward(leaves, x);
         let x = self.mlp_norm.forward(leaves, h.clone());
@@ -93,14 +99,36 @@ impl Block {
 }
 
 impl Qkv {
-    fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> [Tensor<2>; 3] {
+    fn split(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
+        let linear = if arch.family == Family::Qwen2 { Linear::biased } else { Linear::plain };
+        let (dim, kv_heads) = (arch.head_dim(), arch.kv_heads);
+        let linears =
+            [("q_proj", arch.heads), ("k_proj", kv_heads), ("v_proj", kv_heads)].map(|(part, heads)| {
+                linear(params, &format!("{name}.{part}"), [arch.hidden, heads * dim], INIT_STD)
+            });
+        let mut norm = |part| Norm::new(params, &format!("{name}.{part}"), arch.family, dim, arch.norm_eps);
+        let head_norms =
+            (arch.family == Family::Qwen3).then(|| HeadNorms { query: norm("q_norm"), key: norm("k_norm") });
+        Self::Split { linears, head_norms }
+    }
+
+    fn forward(&self, leaves: &Leaves, x: Tensor<2>, head_dim: usize) -> [Tensor<2>; 3] {
         match self {
             Qkv::Joint(linear) => {
                 let y = linear.forward(leaves, x);
                 let width = y.dims()[1] / 3;
                 [0, 1, 2].map(|i| y.clone().narrow(1, i * width, width))
             }
-            Qkv::Split(linears) => linears.map(|linear| linear.forward(leaves, x.clone())),
+            Qkv::Split { linears, head_norms } => {
+                let [q, k, v] = linears.map(|linear| linear.forward(leaves, x.clone()));
+                let Some(HeadNorms { query, key }) = head_norms else { return [q, k, v] };
+                let normed = |norm: &Norm, x: Tensor<2>| {
+                    let [rows, width] = x.dims();
+                    let heads = x.reshape([rows * width / head_dim, head_dim]);
+                    norm.forward(leaves, heads).reshape([rows, width])
+                };
+                [normed(query, q), normed(key, k), v]
+            }
         }
     }
 }

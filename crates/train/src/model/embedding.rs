@@ -18,7 +18,7 @@ pub(crate) struct Embedding {
 pub(crate) fn token_name(family: Family) -> &'static str {
     match family {
         Family::Gpt2 => "transformer.wte.weight",
-        Family::Llama => "model.embed_tokens.weight",
+        _ => "model.embed_tokens.weight",
     }
 }
 
@@ -26,7 +26,7 @@ impl Embedding {
     pub(crate) fn new(params: &mut ParamSet, arch: &Architecture) -> Self {
         let init = Init::Normal(INIT_STD);
         let tokens = params.matrix(token_name(arch.family).into(), [arch.vocab, arch.hidden], init);
-        let positions = (arch.family == Family::Gpt2)
+        let positions = (!arch.is_rotary())
             .then(|| params.matrix("transformer.wpe.weight".into(), [arch.context, arch.hidden], init));
         Self { tokens, positions, hidden: arch.hidden }
     }

@@ -24,7 +24,7 @@ impl Head {
     pub(crate) fn new(params: &mut ParamSet, arch: &Architecture) -> Self {
         let norm_name = match arch.family {
             Family::Gpt2 => "transformer.ln_f",
-            Family::Llama => "model.norm",
+            _ => "model.norm",
         };
         let norm = Norm::new(params, norm_name, arch.family, arch.hidden, arch.norm_eps);
         let twin = if arch.tied { token_name(arch.family) } else { OUTPUT_NAME };

@@ -28,6 +28,13 @@ impl Linear {
         Self { weight, bias: None, layout: Layout::OutIn }
     }
 
+    /// A layer with bias, its weight stored `[out, in]`.
+    pub(crate) fn biased(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
+        let plain = Self::plain(params, name, [fan_in, fan_out], std);
+        let bias = Some(params.vector(format!("{name}.bias"), fan_out, Init::Zeros));
+        Self { bias, ..plain }
+    }
+
     /// A layer with bias, its weight stored `[in, out]`.
     pub(crate) fn conv1d(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
         let weight = params.matrix(format!("{name}.weight"), [fan_in, fan_out], Init::Normal(std));

@@ -14,15 +14,15 @@ pub(crate) struct Norm {
 }
 
 impl Norm {
-    /// LayerNorm for GPT-2, RMSNorm for Llama.
-    pub(crate) fn new(params: &mut ParamSet, name: &str, family: Family, hidden: usize, eps: f64) -> Self {
-        let weight = params.vector(format!("{name}.weight"), hidden, Init::Ones);
+    /// LayerNorm for GPT-2, RMSNorm for the others.
+    pub(crate) fn new(params: &mut ParamSet, name: &str, family: Family, width: usize, eps: f64) -> Self {
+        let weight = params.vector(format!("{name}.weight"), width, Init::Ones);
         let bias =
-            (family == Family::Gpt2).then(|| params.vector(format!("{name}.bias"), hidden, Init::Zeros));
+            (family == Family::Gpt2).then(|| params.vector(format!("{name}.bias"), width, Init::Zeros));
         Self { weight, bias, eps }
     }
 
-    /// `x: [rows, hidden]` to the same shape.
+    /// `x: [rows, width]` to the same shape.
     pub(crate) fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
         let weight = leaves.vector(self.weight).unsqueeze::<2>();
         match self.bias {

@@ -9,7 +9,7 @@ use super::block::Block;
 use super::embedding::Embedding;
 use super::head::Head;
 use super::{Architecture, Leaves, ParamSet};
-use crate::config::{Family, Unit};
+use crate::config::Unit;
 
 #[derive(Debug)]
 enum Built {
@@ -107,7 +107,7 @@ impl Part {
             Activation::Hidden(h) => (h.dims()[1], h.device()),
             Activation::Logits(_) => unreachable!("nothing follows the head"),
         };
-        let rotary = (self.arch.family == Family::Llama).then(|| Rotary::new(&self.arch, tokens, &device));
+        let rotary = self.arch.is_rotary().then(|| Rotary::new(&self.arch, tokens, &device));
         self.units.iter().fold(x, |x, unit| match (unit, x) {
             (Built::Embed(embedding), Activation::Ids(ids)) => {
                 Activation::Hidden(embedding.forward(leaves, ids))

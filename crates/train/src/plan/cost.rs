@@ -156,6 +156,7 @@ mod tests {
             layers,
             hidden: 32,
             heads: 4,
+            head_dim: None,
             kv_heads: 4,
             ffn: 64,
             context: 16,
@@ -163,6 +164,7 @@ mod tests {
             tied: false,
             norm_eps: 1e-5,
             rope_theta: 10_000.0,
+            rope_scaling: None,
         }
     }
 

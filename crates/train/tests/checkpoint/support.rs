@@ -21,6 +21,7 @@ pub(crate) fn architecture(family: Family) -> Architecture {
         layers: 3,
         hidden: 16,
         heads: 4,
+        head_dim: None,
         kv_heads: if family == Family::Gpt2 { 4 } else { 2 },
         ffn: 24,
         context: 8,
@@ -28,6 +29,7 @@ pub(crate) fn architecture(family: Family) -> Architecture {
         tied: true,
         norm_eps: 1e-5,
         rope_theta: 10_000.0,
+        rope_scaling: None,
     }
 }
 

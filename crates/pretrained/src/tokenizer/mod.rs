@@ -1,0 +1,53 @@
+//! The tokenizer that comes with a model, as a `tokenizer.json` and what stands beside it.
+
+mod added;
+mod byte_level;
+mod folder;
+mod gguf;
+
+pub(crate) use folder::from_folder;
+pub(crate) use gguf::from_gguf;
+
+use crate::gguf::Metadata;
+
+pub(crate) const TOKENIZER: &str = "tokenizer.json";
+pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
+pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
+
+/// A tokenizer and its settings. Nothing here depends on a tokenizer library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenizerFiles {
+    /// Content of the `tokenizer.json`.
+    pub json: Vec<u8>,
+    /// Ids lie below this; at most the model's vocabulary.
+    pub vocab_size: usize,
+    /// Jinja template that turns a conversation into text.
+    pub chat_template: Option<String>,
+    /// Token at the begin of a text.
+    pub bos: Option<SpecialToken>,
+    /// Token at the end of a text or turn.
+    pub eos: Option<SpecialToken>,
+    /// Ids that end generation: `eos`, and what the model's makers add to it.
+    pub stop: Vec<u32>,
+    /// Whether the model expects every text to begin with `bos`.
+    pub add_bos: bool,
+}
+
+/// A token with a meaning of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecialToken {
+    /// Its id.
+    pub id: u32,
+    /// Its text, as in chat templates.
+    pub text: String,
+}
+
+/// Where the tokenizer is.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// In the model's folder.
+    Folder,
+    /// In the metadata of a GGUF file.
+    Gguf(Box<Metadata>),
+}

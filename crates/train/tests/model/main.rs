@@ -1,0 +1,6 @@
+//! Models as lists of units: what they compute, whole and in parts.
+
+mod families;
+mod fixture;
+mod parts;
+mod split;
