@@ -33,28 +33,23 @@ pub struct Moments {
     pub second: Tensor<1>,
 }
 
-/// One update of AdamW (Loshchilov and Hutter, 2019) in one pass, in place where nobody shares the tensors. All are flat,
-/// of one length, and without autodiff. The results have the bits of Burn's optimizer (but for the sign of zeros).
+/// One update of AdamW (Loshchilov and Hutter, 2019) in one pass, in place where nobody else holds the tensors. All are
+/// flat, of one length, and without autodiff. The results have the bits of Burn's optimizer (but for the sign of zeros).
 ///
 /// # Panics
 /// When the lengths differ, a tensor is not `f32` on the CPU, or `updates` is 0.
-pub fn adamw(
-    value: Tensor<1>,
-    gradient: Tensor<1>,
-    moments: Moments,
-    step: &AdamWStep,
-) -> (Tensor<1>, Moments) {
+pub fn adamw(value: &mut Tensor<1>, gradient: Tensor<1>, moments: &mut Moments, step: &AdamWStep) {
     let gradient = contiguous(primitive(gradient));
+    let gradient = values(&gradient);
+    let mut tensors = [value, &mut moments.first, &mut moments.second];
     let [mut value, mut first, mut second] =
-        [value, moments.first, moments.second].map(|tensor| into_values(primitive(tensor)));
-    let lengths = [values(&gradient).len(), first.len(), second.len()];
-    assert_eq!(lengths, [value.len(); 3], "adamw: the lengths of gradient and moments");
-    map(step.update(), [values(&gradient)], [&mut value, &mut first, &mut second]);
-    let [value, first, second] = [value, first, second].map(|v| {
-        let len = v.len();
-        Tensor::from_primitive::<Flex>(from_values(v, [len]))
-    });
-    (value, Moments { first, second })
+        tensors.each_mut().map(|tensor| into_values(primitive(tensor.extract())));
+    let lengths = [value.len(), first.len(), second.len()];
+    assert_eq!(lengths, [gradient.len(); 3], "adamw: the lengths of parameter and moments");
+    map(step.update(), [gradient], [&mut value, &mut first, &mut second]);
+    for (tensor, values) in tensors.into_iter().zip([value, first, second]) {
+        *tensor = Tensor::from_primitive::<Flex>(from_values(values, [gradient.len()]));
+    }
 }
 
 impl AdamWStep {

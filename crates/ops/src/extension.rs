@@ -1,7 +1,5 @@
 //! The operators as an extension of Burn's backends: on `Flex` their forward passes, on `Autodiff` the same, recorded.
 
-#![expect(clippy::wildcard_imports, reason = "backend_extension names what this prelude holds")]
-
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;

@@ -2,6 +2,11 @@
 //! that `pulp` knows; the set is chosen at run time. Work is cut into pieces of fixed sizes, whatever the number of
 //! threads that share them.
 
+#![expect(
+    clippy::inline_always,
+    reason = "a function that is not inlined is compiled without its instructions"
+)]
+
 pub(crate) mod activation;
 pub(crate) mod adamw;
 pub(crate) mod attention;

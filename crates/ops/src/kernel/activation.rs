@@ -1,10 +1,5 @@
 //! SwiGLU (Shazeer, 2020) and GPT-2's GELU (Hendrycks and Gimpel, 2016, the tanh form), element by element.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a function that is not inlined is compiled without its instructions"
-)]
-
 use pulp::Simd;
 
 use super::lanes::{Lanewise, sigmoid};

@@ -1,10 +1,5 @@
 //! AdamW (Loshchilov and Hutter, 2019, algorithm 2) in one pass, and the square norm of a gradient.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a function that is not inlined is compiled without its instructions"
-)]
-
 use pulp::{Arch, Simd};
 use rayon::prelude::*;
 

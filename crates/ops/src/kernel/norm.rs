@@ -1,10 +1,5 @@
 //! RMSNorm (Zhang and Sennrich, 2019) and LayerNorm (Ba et al., 2016) of each row.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a function that is not inlined is compiled without its instructions"
-)]
-
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 

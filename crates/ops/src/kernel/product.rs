@@ -89,8 +89,9 @@ pub(crate) fn product(
     [a, b]: [Matrix<'_>; 2],
     threads: Threads,
 ) {
+    let MatrixMut { values: out, shape, row_stride } = out;
     let ([m, k], n) = (a.shape, b.shape[1]);
-    assert!(b.shape[0] == k && out.shape == [m, n], "{:?} x {:?} is not {:?}", a.shape, b.shape, out.shape);
+    assert!(b.shape[0] == k && shape == [m, n], "{:?} x {:?} is not {shape:?}", a.shape, b.shape);
     let work = m.saturating_mul(n).saturating_mul(k);
     let pool = threads == Threads::Pool && work >= WORTH_THREADS;
     let parallelism = if pool { Parallelism::Rayon(0) } else { Parallelism::None };
@@ -104,9 +105,9 @@ pub(crate) fn product(
             m,
             n,
             k,
-            out.values.as_mut_ptr(),
+            out.as_mut_ptr(),
             1,
-            stride(out.row_stride),
+            stride(row_stride),
             mode == Output::Add,
             a.values.as_ptr(),
             stride(a.strides[1]),

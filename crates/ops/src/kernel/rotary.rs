@@ -1,10 +1,5 @@
 //! Rotary position embedding (Su et al., 2021, eq. 34) in the half-split layout of Hugging Face files.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a function that is not inlined is compiled without its instructions"
-)]
-
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 

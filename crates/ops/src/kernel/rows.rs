@@ -1,11 +1,6 @@
 //! Reductions and scalings of one row. Sums run over the vector's lanes, which are added at the end, and the row's rest
 //! is added last.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a function that is not inlined is compiled without its instructions"
-)]
-
 use pulp::Simd;
 
 use super::lanes::exp;

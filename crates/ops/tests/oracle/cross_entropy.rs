@@ -5,7 +5,7 @@ use thinwire_ops::cross_entropy;
 use crate::support::{Values, compare, rng, run, to_vec};
 
 fn targets(rows: usize, vocab: usize, device: &Device) -> Tensor<1, Int> {
-    let ids: Vec<i64> = (0..rows).map(|i| (i * i * 31 % vocab) as i64).collect();
+    let ids: Vec<i64> = (0..rows).map(|i| i64::try_from(i * i * 31 % vocab).unwrap()).collect();
     Tensor::from_data(TensorData::new(ids, [rows]), device)
 }
 
@@ -55,7 +55,7 @@ fn logits_that_somebody_holds_keep_their_values() {
     let device = Device::flex().autodiff();
     let x = Values::random([2, 10], 2.0, &mut rng(4));
     let logits = x.tensor(&device).require_grad();
-    let tape = fused(&[logits.clone()]).sum().backward();
+    let tape = fused(std::slice::from_ref(&logits)).sum().backward();
     assert_eq!(to_vec(logits.clone().inner()), x.values);
     assert_ne!(to_vec(logits.grad(&tape).unwrap()), x.values);
 }

@@ -30,7 +30,7 @@ fn model(x: &[Tensor<2>]) -> Tensor<2> {
     let h = layer_norm(h, vector(1), vector(2), 1e-5);
     let logits = linear(h, x[2].clone(), Some(vector(2)), WeightLayout::InOut);
     let rows = 2 * TOKENS;
-    let targets: Vec<i64> = (0..rows as i64).map(|i| i % WIDTH as i64).collect();
+    let targets: Vec<i64> = (0..rows).map(|i| i64::try_from(i % WIDTH).unwrap()).collect();
     let targets = Tensor::<1, Int>::from_data(TensorData::new(targets, [rows]), &logits.device());
     cross_entropy(logits, targets).reshape([rows, 1])
 }

@@ -3,27 +3,27 @@
 use burn::tensor::{Bool, Int, Tensor, TensorData, activation};
 use thinwire_ops::AttentionShape;
 
-pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
+pub(crate) fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
     let deviation = (x.clone().square().mean_dim(1) + eps).sqrt();
     x / deviation * weight.unsqueeze::<2>()
 }
 
-pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f32) -> Tensor<2> {
+pub(crate) fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f32) -> Tensor<2> {
     let x = x.clone() - x.mean_dim(1);
     rms_norm(x, weight, eps) + bias.unsqueeze::<2>()
 }
 
-pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+pub(crate) fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
     activation::silu(gate) * up
 }
 
-pub fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
+pub(crate) fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
     let scale = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
     let inner = (x.clone().square() * (0.044_715 * scale) + scale) * x.clone();
     x * activation::sigmoid(inner)
 }
 
-pub fn rotary(x: Tensor<2>, [cos, sin]: [Tensor<4>; 2], [samples, tokens]: [usize; 2]) -> Tensor<2> {
+pub(crate) fn rotary(x: Tensor<2>, [cos, sin]: [Tensor<4>; 2], [samples, tokens]: [usize; 2]) -> Tensor<2> {
     let [rows, width] = x.dims();
     let half = cos.dims()[3];
     let x = x.reshape([samples, tokens, width / (2 * half), 2 * half]).swap_dims(1, 2);
@@ -32,7 +32,7 @@ pub fn rotary(x: Tensor<2>, [cos, sin]: [Tensor<4>; 2], [samples, tokens]: [usiz
     Tensor::cat(vec![first, b * cos + a * sin], 3).swap_dims(1, 2).reshape([rows, width])
 }
 
-pub fn attention([q, k, v]: [Tensor<2>; 3], shape: AttentionShape) -> Tensor<2> {
+pub(crate) fn attention([q, k, v]: [Tensor<2>; 3], shape: AttentionShape) -> Tensor<2> {
     let AttentionShape { samples, queries: tokens, query_heads, kv_heads, head_dim, .. } = shape;
     let split = |x: Tensor<2>, heads| x.reshape([samples, tokens, heads, head_dim]).swap_dims(1, 2);
     let repeat = |x: Tensor<2>| {
@@ -48,7 +48,7 @@ pub fn attention([q, k, v]: [Tensor<2>; 3], shape: AttentionShape) -> Tensor<2> 
     weights.matmul(repeat(v)).swap_dims(1, 2).reshape([samples * tokens, query_heads * head_dim])
 }
 
-pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+pub(crate) fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     let n = targets.dims()[0];
     activation::log_softmax(logits, 1).gather(1, targets.reshape([n, 1])).reshape([n]).neg()
 }
