@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::*;
+use burn::backend::{Autodiff, Backend, Flex, backend_extension};
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 
 use crate::{AttentionShape, RotaryTable, WeightLayout};

@@ -61,8 +61,8 @@ pub(crate) fn forward(
         assert!(len == width && width > 0, "norm: x is [{rows}, {width}], a parameter has {len} values");
     }
     let mut y = vec![0.0; rows * width];
-    let stats = kernel::forward(values(&state.x), learned, eps, &mut y);
-    state.stats = Arc::new(stats);
+    let of_rows = kernel::forward(values(&state.x), learned, eps, &mut y);
+    state.stats = Arc::new(of_rows);
     (from_values(y, [rows, width]), state)
 }
 

@@ -31,7 +31,7 @@ impl Lanewise<2, 2> for SwiGluBackward {
 }
 
 /// `2 sqrt(2 / pi)`: the tanh form is `x sigmoid(SCALE (x + CUBIC x^3))`.
-const SCALE: f32 = 1.595_769_1;
+const SCALE: f32 = 1.595_769;
 const CUBIC: f32 = 0.044_715;
 
 /// `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`.

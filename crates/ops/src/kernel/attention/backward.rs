@@ -31,7 +31,7 @@ pub(crate) fn backward(inputs: Inputs<'_>, saved: Saved<'_>) -> [Vec<f32>; 3] {
         let (dq, rest) = part.split_at_mut(query_part);
         let (dk, dv) = rest.split_at_mut(key_part);
         let (sample, head) = (index / shape.query_heads, index % shape.query_heads);
-        Arch::new().dispatch(Head { inputs, saved, sample, head, dq, dk, dv });
+        Arch::new().dispatch(HeadGradients { inputs, saved, sample, head, dq, dk, dv });
     });
     let gather = |start, rows, heads| gather(&parts, &shape, Gather { part, start, rows, heads });
     [
@@ -42,6 +42,7 @@ pub(crate) fn backward(inputs: Inputs<'_>, saved: Saved<'_>) -> [Vec<f32>; 3] {
 }
 
 /// Where one gradient lies in the parts of all heads.
+#[derive(Clone, Copy)]
 struct Gather {
     /// Values of a part.
     part: usize,
@@ -71,7 +72,7 @@ fn gather(parts: &[f32], shape: &AttentionShape, from: Gather) -> Vec<f32> {
 }
 
 /// The gradients that one query head of one sample contributes, each `[rows, dim]`, zero at first.
-struct Head<'a> {
+struct HeadGradients<'a> {
     inputs: Inputs<'a>,
     saved: Saved<'a>,
     sample: usize,
@@ -87,7 +88,7 @@ struct Tile {
     gradients: Vec<f32>,
 }
 
-impl WithSimd for Head<'_> {
+impl WithSimd for HeadGradients<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -104,7 +105,7 @@ impl WithSimd for Head<'_> {
     }
 }
 
-impl Head<'_> {
+impl HeadGradients<'_> {
     /// With `P` the softmax's weights: `dV += P^T dO`, `dS = P (dO V^T - rowsum(dO O)) / sqrt(dim)`, `dQ += dS K`,
     /// `dK += dS^T Q` (Dao et al., 2022, algorithm 4).
     #[inline(always)]
