@@ -20,7 +20,7 @@ fn check([rows, from, to]: [usize; 3], layout: WeightLayout, biased: bool, seed:
         let y = x[0].clone().matmul(weight);
         x.get(2).map_or(y.clone(), |bias| y + bias.clone())
     };
-    compare(&inputs[..count], &fused, &composed, 3e-6);
+    compare(&inputs[..count], &fused, &composed, 1e-5);
 }
 
 proptest! {
