@@ -26,7 +26,9 @@ impl Conversation {
         }
         let (messages, tools) = match kind {
             Kind::Messages(field) => (list(record, field, message)?, tools(record)?),
-            Kind::Sharegpt(field) => (list(record, field, sharegpt_message)?, tools(record)?),
+            Kind::Sharegpt(field) => {
+                (from_first_question(list(record, field, sharegpt_message)?), tools(record)?)
+            }
             Kind::Alpaca(columns) => (alpaca_messages(record, columns)?, None),
             Kind::Plain | Kind::Text(_) => unreachable!("texts are no conversations"),
         };
@@ -112,6 +114,16 @@ fn sharegpt_message(at: usize, item: &Value) -> Result<Value, RecordError> {
     Ok(plain_message(role, &value))
 }
 
+/// Long conversations are cut into records, and then one begins with an answer to what is not in it: that answer is left
+/// out.
+fn from_first_question(mut messages: Vec<Value>) -> Vec<Value> {
+    let is = |message: &Value, wanted: &str| role(message).is_some_and(|role| role == wanted);
+    let first = messages.iter().position(|message| !is(message, "system")).unwrap_or(0);
+    let answers = messages[first..].iter().take_while(|message| is(message, ASSISTANT)).count();
+    messages.drain(first..first + answers);
+    messages
+}
+
 /// One question, the input below the instruction, and its answer.
 fn alpaca_messages(record: &Value, columns: &Columns) -> Result<Vec<Value>, RecordError> {
     let optional = |field| match present(record, field) {
@@ -166,6 +178,11 @@ mod tests {
         let sharegpt = Kind::Sharegpt("talk".into());
         let json = r#"{"talk": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]}"#;
         assert_eq!(new(&sharegpt, json).unwrap(), asked);
+        // Cut in the middle of a longer one.
+        let rest = json.replace("[{\"from\": \"human", r#"[{"from": "gpt", "value": "x"}, {"from": "human"#);
+        assert_eq!(new(&sharegpt, &rest).unwrap(), asked);
+        let only_answer = r#"{"talk": [{"from": "gpt", "value": "x"}]}"#;
+        assert_eq!(new(&sharegpt, only_answer).unwrap_err().to_string(), "the conversation is empty");
         let alpaca = Kind::Alpaca(Columns::default());
         assert_eq!(new(&alpaca, r#"{"instruction": "q", "input": "", "output": "a"}"#).unwrap(), asked);
         assert_eq!(new(&alpaca, r#"{"instruction": "q", "output": "a"}"#).unwrap(), asked);

@@ -1,8 +1,10 @@
 //! Causal self-attention with grouped key and value heads, and rotary positions.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
-use burn::tensor::{Bool, Device, Tensor, TensorData, activation::softmax};
+use burn::tensor::Tensor;
+use thinwire_ops::{AttentionShape, RotaryTable, attention, rotary};
 
 use super::Architecture;
 use crate::config::RopeScaling;
@@ -29,70 +31,35 @@ impl Heads {
         [samples, tokens]: [usize; 2],
         rotary: Option<&Rotary>,
     ) -> Tensor<2> {
-        let device = q.device();
-        let split = |x: Tensor<2>, heads| x.reshape([samples, tokens, heads, self.dim]).swap_dims(1, 2);
-        let (mut q, mut k) = (split(q, self.query), split(k, self.key_value));
-        let mut v = split(v, self.key_value);
-        if let Some(rotary) = rotary {
-            q = rotary.rotate(q);
-            k = rotary.rotate(k);
-        }
-        let shared = self.query / self.key_value;
-        if shared > 1 {
-            k = repeat_heads(k, shared);
-            v = repeat_heads(v, shared);
-        }
-        let scores = (q * (self.dim as f64).powf(-0.5)).matmul(k.transpose());
-        let scores = scores.mask_fill(future(tokens, &device), f32::NEG_INFINITY);
-        softmax(scores, 3).matmul(v).swap_dims(1, 2).reshape([samples * tokens, self.query * self.dim])
+        let (q, k) = match rotary {
+            Some(table) => (table.rotate(q, tokens), table.rotate(k, tokens)),
+            None => (q, k),
+        };
+        let shape = AttentionShape {
+            samples,
+            queries: tokens,
+            keys: tokens,
+            query_heads: self.query,
+            kv_heads: self.key_value,
+            head_dim: self.dim,
+        };
+        attention([q, k, v], shape)
     }
 }
 
-/// Each key/value head `times` in a row: `[b, h, s, d]` to `[b, h * times, s, d]`.
-fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
-    let [samples, heads, tokens, dim] = x.dims();
-    x.unsqueeze_dim::<5>(2).expand([samples, heads, times, tokens, dim]).reshape([
-        samples,
-        heads * times,
-        tokens,
-        dim,
-    ])
-}
-
-/// True where a key lies after its query: `[1, 1, tokens, tokens]`.
-fn future(tokens: usize, device: &Device) -> Tensor<4, Bool> {
-    let mask: Vec<bool> = (0..tokens * tokens).map(|i| i % tokens > i / tokens).collect();
-    Tensor::from_data(TensorData::new(mask, [1, 1, tokens, tokens]), device)
-}
-
-/// Rotary position embedding, the half-split layout of Hugging Face files (Su et al., 2021).
+/// Rotary position embedding (Su et al., 2021).
 #[derive(Debug)]
-pub(crate) struct Rotary {
-    cos: Tensor<4>,
-    sin: Tensor<4>,
-}
+pub(crate) struct Rotary(Arc<RotaryTable>);
 
 impl Rotary {
     /// The angles of the first `tokens` positions.
-    pub(crate) fn new(arch: &Architecture, tokens: usize, device: &Device) -> Self {
-        let half = arch.head_dim() / 2;
-        let periods: Vec<f64> = (0..half).map(|pair| period(arch, pair)).collect();
-        let angles: Vec<f64> = (0..tokens * half).map(|i| (i / half) as f64 / periods[i % half]).collect();
-        let table = |f: fn(f64) -> f64| {
-            let values: Vec<f32> = angles.iter().map(|&a| f(a) as f32).collect();
-            Tensor::from_data(TensorData::new(values, [1, 1, tokens, half]), device)
-        };
-        Self { cos: table(f64::cos), sin: table(f64::sin) }
+    pub(crate) fn new(arch: &Architecture, tokens: usize) -> Self {
+        let frequencies: Vec<f64> = (0..arch.head_dim() / 2).map(|pair| 1.0 / period(arch, pair)).collect();
+        Self(Arc::new(RotaryTable::new(&frequencies, tokens, 1.0)))
     }
 
-    /// Turns each pair `(x_i, x_{i + d/2})` by its position's angle.
-    fn rotate(&self, x: Tensor<4>) -> Tensor<4> {
-        let half = x.dims()[3] / 2;
-        let (a, b) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
-        let (cos, sin) = (self.cos.clone(), self.sin.clone());
-        let first = a.clone() * cos.clone() - b.clone() * sin.clone();
-        let second = b * cos + a * sin;
-        Tensor::cat(vec![first, second], 3)
+    fn rotate(&self, x: Tensor<2>, tokens: usize) -> Tensor<2> {
+        rotary(x, &self.0, tokens, 0)
     }
 }
 

@@ -119,12 +119,12 @@ impl Part {
     /// # Panics
     /// When `x` is not what the first unit takes: ids for the embedding, the residual stream for the others.
     pub fn forward(&self, leaves: &Leaves, x: Activation) -> Activation {
-        let (tokens, device) = match &x {
-            Activation::Ids(ids) => (ids.dims()[1], ids.device()),
-            Activation::Hidden(h) => (h.dims()[1], h.device()),
+        let tokens = match &x {
+            Activation::Ids(ids) => ids.dims()[1],
+            Activation::Hidden(h) => h.dims()[1],
             Activation::Logits(_) => unreachable!("nothing follows the head"),
         };
-        let rotary = self.arch.is_rotary().then(|| Rotary::new(&self.arch, tokens, &device));
+        let rotary = self.arch.is_rotary().then(|| Rotary::new(&self.arch, tokens));
         self.units.iter().fold(x, |x, unit| match (unit, x) {
             (Built::Embed(embedding), Activation::Ids(ids)) => {
                 Activation::Hidden(embedding.forward(leaves, ids))
