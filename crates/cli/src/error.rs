@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use crate::stopped::Stopped;
+
 /// What ends a command.
 pub(crate) type CommandError = Box<dyn Error + Send + Sync>;
 
@@ -19,7 +21,8 @@ pub(crate) fn one_line(error: &(dyn Error + 'static)) -> String {
 }
 
 fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = format!("error: {error}\n");
+    let lead = if error.is::<Stopped>() { "" } else { "error: " }; // what was asked for is no error
+    let mut text = format!("{lead}{error}\n");
     let mut cause = error.source();
     while let Some(error) = cause {
         let _ = writeln!(text, "  because: {error}"); // writing to a string cannot fail

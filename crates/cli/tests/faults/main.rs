@@ -6,6 +6,7 @@ mod by_hand;
 mod common;
 mod folder;
 mod full_disk;
+mod interrupt;
 mod kill;
 mod namespaces;
 mod processes;

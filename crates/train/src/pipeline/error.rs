@@ -14,6 +14,12 @@ pub enum PipelineError {
     /// A link failed, or the neighbour behind it stopped.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// Somebody [asked](super::Stop::ask) for the end.
+    #[error("stopped by {by}")]
+    Stopped {
+        /// Who asked.
+        by: String,
+    },
     /// Nothing came from a neighbour that owes a frame.
     #[error("stage {peer} sent nothing for {:.1} s while {frame} was awaited", .waited.as_secs_f64())]
     Silent {
