@@ -1,8 +1,9 @@
 //! Being asked to end: Ctrl-C and `kill`.
 
 use std::fmt;
-use std::io::{self, Write as _};
 use std::process;
+
+use crate::error::say;
 
 /// A request to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Signal {
 
     /// Ends the process without waiting for anything but its line.
     pub(crate) fn end_at_once(self) -> ! {
-        let _ = writeln!(io::stderr(), "stopped at once by {self}"); // the exit code says it, too
+        say(format!("stopped at once by {self}\n"));
         process::exit(self.exit_code().into())
     }
 }

@@ -16,7 +16,7 @@ use thinwire_train::run::{
 };
 
 use crate::chronicle::Chronicle;
-use crate::error::{CommandError, one_line};
+use crate::error::{CommandError, one_line, say};
 use crate::output::Output;
 use crate::run_folder::RunFolder;
 use crate::signals::{self, Signal, Signals};
@@ -91,7 +91,7 @@ impl Stage {
         let mut before = Vec::new();
         let links = self.connect(&setup, neighborhood, &mut |event| {
             if let Event::Listening { stage, address } = &event {
-                eprintln!("stage {stage}: listening on {address}");
+                say(format!("stage {stage}: listening on {address}\n"));
             }
             before.push(event);
             Ok(())

@@ -13,3 +13,4 @@ mod processes;
 mod recipe;
 mod stop;
 mod train;
+mod unread;
