@@ -133,7 +133,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`MetricsError::Io`] if a file cannot be written.
-    pub fn finish(mut self) -> Result<Option<RunReport>, MetricsError> {
+    pub fn finish(self) -> Result<Option<RunReport>, MetricsError> {
         self.display.finish(&self.progress);
         if let Some(trace) = self.trace {
             trace.close()?;

@@ -16,6 +16,7 @@ use super::meter::{Tracer, Work};
 use super::neighbor::{Codecs, Neighbor, Terms};
 use super::pass::Pass;
 use super::schedule::{Action, actions};
+use super::stop::Stop;
 use crate::checkpoint::FileEntry;
 use crate::config::{NonFinitePolicy, PipelineSchedule};
 use crate::data::{DataError, MicroBatch};
@@ -65,8 +66,9 @@ pub struct Engine {
     pub(super) tracer: Arc<Tracer>,
     pub(super) skipped_in_a_row: u32,
     pub(super) clock: StageTimes,
+    stop: Stop,
     /// Keeps the inbox open when there is no neighbour.
-    _mailbox: Mailbox,
+    mailbox: Mailbox,
 }
 
 impl Engine {
@@ -98,7 +100,8 @@ impl Engine {
             tracer,
             skipped_in_a_row: 0,
             clock: StageTimes::default(),
-            _mailbox: mailbox,
+            stop: Stop::default(),
+            mailbox,
         }
     }
 
@@ -112,10 +115,17 @@ impl Engine {
         (self.compute.part_mut(), &mut self.optimizer)
     }
 
+    /// Lets `stop` end this stage.
+    pub fn heed(&mut self, stop: &Stop) {
+        stop.attach(&self.mailbox);
+        self.stop = stop.clone();
+    }
+
     /// Runs every action of the schedule for one step.
     pub(super) fn run_actions(&mut self, pass: &mut Pass<'_>) -> Result<(), PipelineError> {
         let EngineSettings { schedule, stage, stages, .. } = self.settings;
         for action in actions(schedule, stage, stages, pass.batches.len() as u32) {
+            self.stop.check()?;
             match action {
                 Action::Forward(index) => self.forward(pass, index)?,
                 Action::Backward(index) => self.backward(pass, index)?,
@@ -205,6 +215,7 @@ impl Engine {
         let mut own = EvalDown { loss_sum: 0.0, tokens: 0 };
         for (index, batch) in batches.enumerate() {
             let batch = batch?;
+            self.stop.check()?;
             let key = FrameKey { content: Content::Eval, step, index: index as u32 };
             let entered = match self.receive_activation(key, &batch)? {
                 Entered::Ids => None,

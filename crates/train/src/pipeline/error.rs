@@ -18,6 +18,12 @@ pub enum PipelineError {
     /// Tokenized data that cannot be read any more.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// Somebody [asked](super::Stop::ask) for the end.
+    #[error("stopped by {by}")]
+    Stopped {
+        /// Who asked.
+        by: String,
+    },
     /// Nothing came from a neighbour that owes a frame.
     #[error("stage {peer} sent nothing for {:.1} s while {frame} was awaited", .waited.as_secs_f64())]
     Silent {

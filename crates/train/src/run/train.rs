@@ -7,7 +7,7 @@ use super::{Links, RunError, Setup};
 use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts};
 use crate::data::{Dataset, Summary};
 use crate::metrics::Event;
-use crate::pipeline::{Engine, Evaluation};
+use crate::pipeline::{Engine, Evaluation, Stop};
 
 /// Whether the run starts from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Outcome {
 /// Receives what happens.
 pub type Emit<'a> = dyn FnMut(Event) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
-/// Runs stage `stage` of `setup` to its end.
+/// Runs stage `stage` of `setup` to its end, or until `stop` is asked for it.
 ///
 /// # Errors
 /// Anything that ends the run early; both neighbours have then been told why.
@@ -57,9 +57,11 @@ pub fn train(
     stage: usize,
     links: Links,
     resume: Resume,
+    stop: &Stop,
     emit: &mut Emit<'_>,
 ) -> Result<Outcome, RunError> {
     let mut engine = setup.engine(stage, links)?;
+    engine.heed(stop);
     match Life::new(setup, stage, emit).and_then(|mut life| life.run(&mut engine, resume)) {
         Ok(outcome) => {
             engine.close();

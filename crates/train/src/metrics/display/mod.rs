@@ -2,6 +2,7 @@
 
 mod live;
 mod plain;
+mod screen;
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -12,6 +13,7 @@ use super::text;
 
 use live::Live;
 use plain::Plain;
+use screen::Screen;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub enum DisplayMode {
 }
 
 /// Where a run stands.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     /// Steps of the whole run.
     pub(super) total_steps: u64,
@@ -67,60 +69,51 @@ impl Progress {
     }
 }
 
-/// Draws [`Progress`] in the chosen way. A display that cannot be written to, such as a closed terminal, does not
-/// stop the run.
+/// Draws [`Progress`] in the chosen way. A display that cannot be written to, such as a closed terminal or a pipe that
+/// nobody reads, neither stops the run nor holds it up.
 #[derive(Debug)]
 pub(super) struct Display {
-    screen: Screen,
+    /// None for a display that is off.
+    screen: Option<Screen>,
     /// Stages whose events come.
     observed: usize,
     /// Checkpoints that not all of them have, by step.
     checkpoints: BTreeMap<u64, Parts>,
 }
 
-#[derive(Debug)]
-enum Screen {
-    Live(Live),
-    Plain(Plain),
-    Off,
-}
-
 impl Display {
     /// A display of what `observed` stages do.
     pub(super) fn new(mode: DisplayMode, observed: usize, progress: &Progress) -> Display {
         let screen = match mode {
-            DisplayMode::Auto if io::stderr().is_terminal() => Screen::Live(Live::stderr(progress)),
-            DisplayMode::Auto | DisplayMode::Plain => Screen::Plain(Plain::stderr()),
-            DisplayMode::Off => Screen::Off,
+            DisplayMode::Auto if io::stderr().is_terminal() => {
+                let progress = progress.clone();
+                Some(Screen::new(move || Live::stderr(&progress)))
+            }
+            DisplayMode::Auto | DisplayMode::Plain => Some(Screen::new(Plain::stderr)),
+            DisplayMode::Off => None,
         };
         Display { screen, observed, checkpoints: BTreeMap::new() }
     }
 
     /// Shows where the run stands after a step or an evaluation.
-    pub(super) fn update(&mut self, progress: &Progress) {
-        match &mut self.screen {
-            Screen::Live(live) => live.update(progress),
-            Screen::Plain(plain) => plain.update(progress),
-            Screen::Off => {}
+    pub(super) fn update(&self, progress: &Progress) {
+        if let Some(screen) = &self.screen {
+            screen.update(progress);
         }
     }
 
     /// Tells in a line of its own what happened, if it is worth one.
     pub(super) fn note(&mut self, event: &Event) {
         let Some(text) = note(event).or_else(|| self.checkpoint(event)) else { return };
-        match &mut self.screen {
-            Screen::Live(live) => live.note(&text),
-            Screen::Plain(plain) => plain.note(&text),
-            Screen::Off => {}
+        if let Some(screen) = &self.screen {
+            screen.note(text);
         }
     }
 
     /// Leaves the last state on the screen.
-    pub(super) fn finish(&mut self, progress: &Progress) {
-        match &mut self.screen {
-            Screen::Live(live) => live.finish(),
-            Screen::Plain(plain) => plain.finish(progress),
-            Screen::Off => {}
+    pub(super) fn finish(&self, progress: &Progress) {
+        if let Some(screen) = &self.screen {
+            screen.finish(progress);
         }
     }
 
