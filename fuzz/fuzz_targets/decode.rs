@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         message.resize(needed, 0);
     }
     if let (true, Some(header)) = (head, message.first_chunk_mut::<2>()) {
-        *header = [thinwire_codec::FORMAT_VERSION, case.spec.id().into()];
+        *header = [thinwire_codec::FORMAT_VERSION, case.spec.sent_as(case.shape, DType::F32).into()];
     }
     for isa in Isa::available() {
         let mut out = vec![0.0_f32; case.elements()];

@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use thinwire_codec::{Codec, CodecSpec, Execution, Isa, Shape};
 
 /// Every codec, with the widths and tile sizes that take different paths.
-const SPECS: [&str; 14] = [
+const SPECS: [&str; 16] = [
     "f32",
     "f16",
     "bf16",
@@ -21,6 +21,8 @@ const SPECS: [&str; 14] = [
     "tah:g=32,a=c,p=0.3,hi=5,lo=3,tau=inf",
     "tah:g=128,a=256,p=1,hi=7,lo=6,tau=1",
     "tah:g=256,a=c,p=0.5,hi=6,lo=5,tau=1.1",
+    "fixed:raw_below=600",
+    "tah:raw_below=600",
 ];
 
 /// A codec and a shape of at most 4096 values.

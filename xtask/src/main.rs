@@ -1,6 +1,7 @@
 //! The workspace's own tasks. `cargo xtask test` is the one test command; it needs only a Rust toolchain and git,
 //! and `cargo xtask assets` fetches the real models that some tests use.
 
+mod aarch64;
 mod assets;
 mod phase;
 mod repository;

@@ -9,20 +9,35 @@ pub(crate) type Outcome = Result<(), u8>;
 /// One step of a task.
 pub(crate) struct Phase<'a> {
     pub(crate) name: &'static str,
-    pub(crate) work: Box<dyn Fn() -> Outcome + 'a>,
+    pub(crate) work: Work<'a>,
 }
 
-/// Runs `phases` in order, with the wall time of each on `log`.
+pub(crate) enum Work<'a> {
+    Run(Box<dyn Fn() -> Outcome + 'a>),
+    /// Left out, for the reason given.
+    Omit(&'static str),
+}
+
+/// Runs `phases` in order, with the wall time of each, and those left out, on `log`.
 ///
 /// # Errors
 ///
 /// The exit code of the first phase that fails; the ones after it do not run.
 pub(crate) fn run(phases: &[Phase<'_>], log: &mut dyn Write) -> Outcome {
     let begin = Instant::now();
+    let mut omitted = Vec::new();
     for phase in phases {
+        let work = match &phase.work {
+            Work::Run(work) => work,
+            Work::Omit(reason) => {
+                say(log, &format!("=== {}: NOT RUN: {reason}", phase.name));
+                omitted.push(phase.name);
+                continue;
+            }
+        };
         say(log, &format!("==> {}", phase.name));
         let start = Instant::now();
-        let outcome = (phase.work)();
+        let outcome = work();
         let seconds = tenths(start.elapsed());
         match outcome {
             Ok(()) => say(log, &format!("<== {}: passed in {seconds} s", phase.name)),
@@ -32,7 +47,12 @@ pub(crate) fn run(phases: &[Phase<'_>], log: &mut dyn Write) -> Outcome {
             }
         }
     }
-    say(log, &format!("every phase passed in {} s", tenths(begin.elapsed())));
+    let seconds = tenths(begin.elapsed());
+    if omitted.is_empty() {
+        say(log, &format!("every phase passed in {seconds} s"));
+    } else {
+        say(log, &format!("every phase that ran passed in {seconds} s; not run: {}", omitted.join(", ")));
+    }
     Ok(())
 }
 
@@ -60,7 +80,7 @@ mod tests {
                 ran.borrow_mut().push(name);
                 outcome
             };
-            Phase { name, work: Box::new(work) }
+            Phase { name, work: Work::Run(Box::new(work)) }
         };
         let phases = [phase("one", Ok(())), phase("two", Err(7)), phase("three", Ok(()))];
         let mut log = Vec::new();
@@ -73,11 +93,24 @@ mod tests {
         assert!(!log.contains("every"), "{log}");
     }
 
+    fn passing() -> Phase<'static> {
+        Phase { name: "only", work: Work::Run(Box::new(|| Ok(()))) }
+    }
+
     #[test]
     fn all_phases_pass() {
-        let phases = [Phase { name: "only", work: Box::new(|| Ok(())) }];
         let mut log = Vec::new();
-        assert_eq!(run(&phases, &mut log), Ok(()));
+        assert_eq!(run(&[passing()], &mut log), Ok(()));
         assert!(String::from_utf8(log).unwrap().contains("every phase passed"));
+    }
+
+    #[test]
+    fn omitted_phases_are_named() {
+        let mut log = Vec::new();
+        let phases = [Phase { name: "rare", work: Work::Omit("nobody asked") }, passing()];
+        assert_eq!(run(&phases, &mut log), Ok(()));
+        let log = String::from_utf8(log).unwrap();
+        assert!(log.starts_with("=== rare: NOT RUN: nobody asked\n"), "{log}");
+        assert!(log.ends_with("every phase that ran passed in 0.0 s; not run: rare\n"), "{log}");
     }
 }

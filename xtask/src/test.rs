@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::phase::{self, Outcome, Phase};
+use crate::aarch64::{self, Required};
+use crate::phase::{self, Outcome, Phase, Work};
 use crate::repository;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,42 +21,62 @@ pub(crate) enum Scope {
 ///
 /// The exit code of the first phase that fails, or 2 when a tool is missing.
 pub(crate) fn run(root: &Path, scope: Scope) -> Outcome {
-    let tests = cargo_phase(root, "tests", &["test", "--workspace", "--release"]);
-    // Overflow checks, and arithmetic the optimizer has not touched: signed zeros have differed.
-    let unoptimized = cargo_phase(root, "unoptimized codec tests", &["test", "--package", "thinwire-codec"]);
-    let phases = match scope {
-        Scope::TestsOnly => vec![tests, unoptimized],
-        Scope::Everything => {
-            require_component(root, "fmt", "rustfmt")?;
-            require_component(root, "clippy", "clippy")?;
-            // Clippy and rustdoc use the release profile too: all three then share one set of build scripts
-            // and procedural macros, and the first two the metadata of every dependency.
-            vec![
-                Phase { name: "repository", work: Box::new(|| repository::check(root)) },
-                cargo_phase(root, "rustfmt", &["fmt", "--all", "--check"]),
-                cargo_phase(
-                    root,
-                    "clippy",
-                    &["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"],
-                ),
-                cargo_phase(root, "rustdoc", &["doc", "--workspace", "--no-deps", "--release"]),
-                tests,
-                unoptimized,
-            ]
-        }
+    let Required { here, emulated } = Required::from_env();
+    if emulated {
+        aarch64::require_tools()?;
+    }
+    let here = [(aarch64::VARIABLE, &*here)];
+    let mut phases = match scope {
+        Scope::TestsOnly => Vec::new(),
+        Scope::Everything => checks(root, emulated)?,
     };
+    phases.extend([
+        cargo_phase(root, "tests", &["test", "--workspace", "--release"], &here),
+        // Overflow checks, and arithmetic the optimizer has not touched: signed zeros have differed.
+        cargo_phase(root, "unoptimized codec tests", &["test", "--package", "thinwire-codec"], &here),
+    ]);
+    let name = "codec tests on aarch64";
+    if emulated {
+        phases.push(cargo_phase(root, name, &aarch64::TEST, &aarch64::ENVIRONMENT));
+    } else if env::consts::ARCH != "aarch64" {
+        phases.push(Phase { name, work: Work::Omit("THINWIRE_TEST_ISAS does not name neon") });
+    }
     phase::run(&phases, &mut io::stderr())
 }
 
-fn cargo_phase<'a>(root: &'a Path, name: &'static str, arguments: &'a [&'a str]) -> Phase<'a> {
-    let work = move || match cargo(root).args(arguments).status() {
+/// What is no test.
+fn checks(root: &Path, emulated: bool) -> Result<Vec<Phase<'_>>, u8> {
+    require_component(root, "fmt", "rustfmt")?;
+    require_component(root, "clippy", "clippy")?;
+    // Clippy and rustdoc use the release profile too: all three then share one set of build scripts
+    // and procedural macros, and the first two the metadata of every dependency.
+    let clippy = &["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"];
+    let mut phases = vec![
+        Phase { name: "repository", work: Work::Run(Box::new(|| repository::check(root))) },
+        cargo_phase(root, "rustfmt", &["fmt", "--all", "--check"], &[]),
+        cargo_phase(root, "clippy", clippy, &[]),
+        cargo_phase(root, "rustdoc", &["doc", "--workspace", "--no-deps", "--release"], &[]),
+    ];
+    if emulated {
+        phases.push(cargo_phase(root, "clippy on aarch64", &aarch64::CLIPPY, &[]));
+    }
+    Ok(phases)
+}
+
+fn cargo_phase<'a>(
+    root: &'a Path,
+    name: &'static str,
+    arguments: &'a [&'a str],
+    environment: &'a [(&'a str, &'a str)],
+) -> Phase<'a> {
+    let work = move || match cargo(root).args(arguments).envs(environment.iter().copied()).status() {
         Ok(status) => outcome(status),
         Err(error) => {
             eprintln!("error: cannot start cargo: {error}");
             Err(2)
         }
     };
-    Phase { name, work: Box::new(work) }
+    Phase { name, work: Work::Run(Box::new(work)) }
 }
 
 /// The cargo that started this program, as if a user had started it.

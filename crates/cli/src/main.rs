@@ -1,7 +1,7 @@
 //! The `thinwire` command.
 //!
 //! Results go to standard output, everything else to standard error. Exit codes: 0 success, 1 the command
-//! failed, 2 it was called wrongly.
+//! failed, 2 it was called wrongly, 130 or 143 a signal stopped it.
 
 mod chronicle;
 mod commands;
@@ -12,8 +12,11 @@ mod launch;
 mod message_file;
 mod output;
 mod run_folder;
+mod signals;
 mod start;
+mod stopped;
 mod tensor;
+mod tokenizing;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,7 @@ use clap::Parser;
 
 use commands::Command;
 use output::Output;
+use stopped::Stopped;
 
 /// Train, evaluate and inspect language models over slow links.
 #[derive(Debug, Parser)]
@@ -39,7 +43,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error::report(&*error);
-            ExitCode::FAILURE
+            error
+                .downcast_ref::<Stopped>()
+                .map_or(ExitCode::FAILURE, |stopped| stopped.signal.exit_code().into())
         }
     }
 }

@@ -95,12 +95,13 @@ impl MessageFile {
     fn to_bytes(&self) -> Result<Vec<u8>, Fault> {
         let text = serde_json::to_vec(&self.description)?;
         let run = RunId([0; 16]);
+        let shape = tensor::codec_shape(&self.description.shape)?;
         let control = FrameHeader::without_tensor(run, FrameKind::Control, 0, 0, text.len() as u64);
         let forward = FrameHeader {
             kind: FrameKind::Forward,
             dtype: self.dtype,
-            shape: tensor::codec_shape(&self.description.shape)?,
-            codec: self.description.codec.id(),
+            shape,
+            codec: self.description.codec.sent_as(shape, self.dtype),
             payload_len: self.message.len() as u64,
             ..control
         };
@@ -115,13 +116,14 @@ impl MessageFile {
         let description: Description = serde_json::from_slice(control.payload)?;
         let forward = Frame::parse(rest)?;
         check_kind(&forward, FrameKind::Forward)?;
-        let described = (tensor::codec_shape(&description.shape)?, description.codec.id());
+        let (shape, dtype) = (tensor::codec_shape(&description.shape)?, forward.header.dtype);
+        let described = (shape, description.codec.sent_as(shape, dtype));
         let framed = (forward.header.shape, forward.header.codec);
         if described != framed {
             let text = |(shape, codec)| format!("{codec} {shape}");
             return Err(Fault::Disagree { described: text(described), framed: text(framed) });
         }
-        Ok(Self { description, dtype: forward.header.dtype, message: forward.payload.to_vec() })
+        Ok(Self { description, dtype, message: forward.payload.to_vec() })
     }
 }
 

@@ -25,7 +25,8 @@ impl PackedSize {
 /// A tensor in, bytes out, and back.
 ///
 /// Both directions need `&mut self` because a codec value owns its scratch memory: once the largest message has
-/// passed, nothing is allocated. Give each thread its own.
+/// passed, nothing is allocated (on several [`Execution::threads`](crate::Execution::threads), a kilobyte or so by the pool's
+/// queue once in 63 messages). Give each thread its own.
 pub trait Codec: Debug + Send {
     /// The settings. Their text, [`CodecSpec`]'s `Display`, builds the same codec again.
     fn spec(&self) -> CodecSpec;
@@ -35,6 +36,14 @@ pub trait Codec: Debug + Send {
     /// # Errors
     /// [`CodecError::TooLarge`] if the message cannot be counted.
     fn packed_size(&self, shape: Shape, dtype: DType) -> Result<PackedSize, CodecError>;
+
+    /// Bytes that no message has more of, of tensors up to `largest` in each of its extents.
+    ///
+    /// # Errors
+    /// As [`Codec::packed_size`].
+    fn longest_message(&self, largest: Shape, dtype: DType) -> Result<usize, CodecError> {
+        self.packed_size(largest, dtype).map(PackedSize::bound)
+    }
 
     /// Writes `x` as one message to the front of `out` and returns its length in bytes.
     ///
@@ -79,6 +88,16 @@ pub enum CodecId {
 
 impl CodecId {
     const ALL: [Self; 5] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah];
+
+    /// The wire's number format, if values are sent as they are.
+    pub const fn raw_dtype(self) -> Option<DType> {
+        match self {
+            Self::RawF32 => Some(DType::F32),
+            Self::RawF16 => Some(DType::F16),
+            Self::RawBF16 => Some(DType::BF16),
+            Self::Fixed | Self::Tah => None,
+        }
+    }
 
     /// The codec's name.
     pub const fn name(self) -> &'static str {

@@ -168,6 +168,14 @@ pub enum SpecError {
         /// The setting.
         key: String,
     },
+    /// The system gives no such number of threads.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// The number asked for.
+        threads: usize,
+        /// What the system says.
+        reason: String,
+    },
     /// A value that is not a number or lies outside the setting's range.
     #[error("`{key}={value}`: must be {range}")]
     Value {

@@ -6,9 +6,9 @@ use crate::element::Element;
 use crate::kernel::{bits, group};
 use crate::message::Payload;
 use crate::scale::MessageScale;
-use crate::spec::Fields;
-use crate::threads;
-use crate::{CodecError, CodecSpec, DecodeError, Execution, Shape, SpecError};
+use crate::spec::{Fields, RAW_BELOW, write_raw_below};
+use crate::threads::Workers;
+use crate::{CodecError, CodecSpec, DecodeError, Shape, SpecError};
 
 /// Symmetric fixed point: `fixed:bits=6,group=64`.
 ///
@@ -19,16 +19,18 @@ pub struct FixedSettings {
     pub bits: u32,
     /// `group`: values that share a scale, a power of two from 8 to 1024.
     pub group: usize,
+    /// `raw_below`: tensors of fewer values than this are sent raw, in their own number format.
+    pub raw_below: usize,
 }
 
 impl Default for FixedSettings {
     fn default() -> Self {
-        Self { bits: 6, group: 64 }
+        Self { bits: 6, group: 64, raw_below: 0 }
     }
 }
 
 impl FixedSettings {
-    pub(crate) const KEYS: &'static [&'static str] = &["bits", "group"];
+    pub(crate) const KEYS: &'static [&'static str] = &["bits", "group", RAW_BELOW];
     const BITS_RANGE: &'static str = "a whole number from 2 to 16";
     const GROUP_RANGE: &'static str = "a power of two from 8 to 1024";
 
@@ -37,6 +39,7 @@ impl FixedSettings {
         Ok(Self {
             bits: fields.number("bits", default.bits, Self::BITS_RANGE)?,
             group: fields.number("group", default.group, Self::GROUP_RANGE)?,
+            raw_below: fields.raw_below()?,
         })
     }
 
@@ -53,7 +56,8 @@ impl FixedSettings {
 
 impl fmt::Display for FixedSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fixed:bits={},group={}", self.bits, self.group)
+        write!(f, "fixed:bits={},group={}", self.bits, self.group)?;
+        write_raw_below(f, self.raw_below)
     }
 }
 
@@ -70,8 +74,8 @@ pub(crate) struct Fixed(pub(crate) FixedSettings);
 
 impl Fixed {
     /// Values of the part of a message that each thread gets: whole groups, so that its codes begin at a byte.
-    fn part(&self, execution: Execution, values: usize) -> usize {
-        values.div_ceil(threads::worth(execution.threads, values)).next_multiple_of(self.0.group)
+    fn part(&self, workers: &Workers, values: usize) -> usize {
+        values.div_ceil(workers.worth(values)).next_multiple_of(self.0.group)
     }
 }
 
@@ -97,41 +101,41 @@ impl Payload for Fixed {
 
     fn encode<E: Element>(
         &mut self,
-        execution: Execution,
+        workers: &Workers,
         layout: &FixedLayout,
         x: &[E],
         scale: MessageScale,
         out: &mut [u8],
     ) {
-        let FixedSettings { bits, group } = self.0;
-        let part = self.part(execution, x.len());
+        let FixedSettings { bits, group, .. } = self.0;
+        let part = self.part(workers, x.len());
         let (steps, codes) = out.split_at_mut(layout.scales);
         let steps = steps.as_chunks_mut().0.chunks_mut(part / group);
         let wire = steps.zip(codes.chunks_mut(bits::packed_len(part, bits)));
-        threads::for_each(x.chunks(part).zip(wire), |(x, (steps, codes))| {
-            execution.isa.run(group::Encode { x, group, bits, scale: scale.scaling(), steps, codes });
+        workers.for_each(x.chunks(part).zip(wire), |(x, (steps, codes))| {
+            workers.isa.run(group::Encode { x, group, bits, scale: scale.scaling(), steps, codes });
         });
     }
 
     fn decode<E: Element>(
         &mut self,
-        execution: Execution,
+        workers: &Workers,
         layout: &FixedLayout,
         payload: &[u8],
         scale: MessageScale,
         out: &mut [E],
     ) -> Result<(), DecodeError> {
-        let FixedSettings { bits, group } = self.0;
+        let FixedSettings { bits, group, .. } = self.0;
         let (steps, codes) = payload.split_at(layout.scales);
         let steps = steps.as_chunks().0;
         bits::check_padding(out.len(), bits, codes, "code")?;
         if let Some(tile) = steps.iter().position(|step| !is_step(*step)) {
             return Err(DecodeError::Parameter { what: "scale", tile });
         }
-        let part = self.part(execution, out.len());
+        let part = self.part(workers, out.len());
         let wire = steps.chunks(part / group).zip(codes.chunks(bits::packed_len(part, bits)));
-        threads::for_each(out.chunks_mut(part).zip(wire), |(out, (steps, codes))| {
-            execution.isa.run(group::Decode { steps, codes, group, bits, scale, out });
+        workers.for_each(out.chunks_mut(part).zip(wire), |(out, (steps, codes))| {
+            workers.isa.run(group::Decode { steps, codes, group, bits, scale, out });
         });
         Ok(())
     }

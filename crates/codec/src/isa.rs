@@ -5,8 +5,11 @@ use std::str::FromStr;
 
 use crate::SpecError;
 use crate::kernel::Kernel;
+use crate::simd::Simd;
+#[cfg(target_arch = "aarch64")]
+use crate::simd::neon::Neon;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Simd, avx2::Avx2, avx512::Avx512};
+use crate::simd::{avx2::Avx2, avx512::Avx512};
 
 /// An instruction set that the kernels are compiled for. All give the same bytes.
 ///
@@ -21,6 +24,8 @@ enum Level {
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Isa {
@@ -32,14 +37,16 @@ impl Isa {
 
     /// Every one this processor has, the slowest first.
     pub fn available() -> Vec<Self> {
-        #[cfg(not(target_arch = "x86_64"))]
-        let more: [Option<Self>; 0] = [];
-        #[cfg(target_arch = "x86_64")]
-        let more = [
-            Avx2::detect().map(|proof| Self(Level::Avx2(proof))),
-            Avx512::detect().map(|proof| Self(Level::Avx512(proof))),
+        let all = [
+            Some(Level::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Avx2::detect().map(Level::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Avx512::detect().map(Level::Avx512),
+            #[cfg(target_arch = "aarch64")]
+            Neon::detect().map(Level::Neon),
         ];
-        [Self::PORTABLE].into_iter().chain(more.into_iter().flatten()).collect()
+        all.into_iter().flatten().map(Self).collect()
     }
 
     /// The one that [`Isa::VARIABLE`] names, or else the fastest available.
@@ -53,7 +60,7 @@ impl Isa {
         }
     }
 
-    /// `portable`, `avx2` or `avx512`.
+    /// `portable`, `avx2`, `avx512` or `neon`.
     pub const fn name(self) -> &'static str {
         match self.0 {
             Level::Portable => "portable",
@@ -61,6 +68,8 @@ impl Isa {
             Level::Avx2(_) => "avx2",
             #[cfg(target_arch = "x86_64")]
             Level::Avx512(_) => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon(_) => "neon",
         }
     }
 
@@ -71,6 +80,8 @@ impl Isa {
             Level::Avx2(proof) => proof.vectorize(kernel),
             #[cfg(target_arch = "x86_64")]
             Level::Avx512(proof) => proof.vectorize(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon(proof) => proof.vectorize(kernel),
         }
     }
 }
@@ -98,8 +109,8 @@ impl FromStr for Isa {
 pub struct Execution {
     /// The instruction set.
     pub isa: Isa,
-    /// Threads that share a message. The default, 1, leaves the cores to the model. More are started for each message
-    /// that is large enough to be worth it, which costs some ten microseconds and allocates.
+    /// Threads that share a message, at most 1024. The default, 1, leaves the cores to the model: the caller's thread does
+    /// it all. More are started with the codec and sleep between messages; each takes part if 65,536 values are left for it.
     pub threads: NonZero<usize>,
 }
 

@@ -1,6 +1,6 @@
 //! The inner loops. Each has a dispatcher, the file named after it, which states what every implementation
 //! computes to the bit, and a folder with `portable.rs`, plain code, and `simd.rs`, the same over the operations of
-//! [`Simd`], compiled for each instruction set. All arithmetic is `f32` without fused multiply-add, and sums run over
+//! [`Simd`], compiled for each instruction set. All arithmetic is `f32`, fused only where that changes no bit, and sums run over
 //! [`LANES`] interleaved lanes and end in one fixed tree, so that every implementation gives the same bytes.
 //! `docs/format.md` is the normative text.
 
@@ -21,7 +21,8 @@ pub(crate) const LANES: usize = 16;
 /// Tiles or groups whose parameters are computed side by side, one a lane.
 pub(crate) const BLOCK: usize = LANES;
 
-/// Tiles and groups of a multiple of this length go through the vector kernels, others through the portable ones.
+/// Values that vector kernels quantize at once. Tiles and groups of a multiple of this length need no care; shorter ones fill
+/// a part of it.
 pub(crate) const WHOLE: usize = crate::simd::CODES;
 
 /// An inner loop with its arguments; [`Isa::run`](crate::Isa) computes it.

@@ -13,6 +13,7 @@ mod isa;
 mod kernel;
 mod message;
 mod raw;
+mod raw_below;
 mod scale;
 mod shape;
 mod simd;

@@ -1,13 +1,15 @@
 use std::mem;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use half::{bf16, f16};
 
 use crate::element::Element;
 use crate::kernel::scan::MaxAbs;
 use crate::scale::MessageScale;
+use crate::threads::Workers;
 use crate::{
-    Codec, CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, Execution, PackedSize, Shape,
-    TensorView, TensorViewMut, Values, ValuesMut,
+    Codec, CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, PackedSize, Shape, TensorView,
+    TensorViewMut, Values, ValuesMut,
 };
 
 /// The version byte of every message, the `version` of `docs/format.md`.
@@ -19,7 +21,7 @@ pub const HEADER_LEN: usize = 4;
 /// What is particular to one codec with messages of fixed length; [`Message`] makes it a [`Codec`].
 pub(crate) trait Payload: std::fmt::Debug + Send {
     /// Where things are in the payload of one shape.
-    type Layout;
+    type Layout: Send + Sync;
 
     fn spec(&self) -> CodecSpec;
 
@@ -42,7 +44,7 @@ pub(crate) trait Payload: std::fmt::Debug + Send {
     /// Writes the payload, all of `out`. The tensor is not empty and finite.
     fn encode<E: Element>(
         &mut self,
-        execution: Execution,
+        workers: &Workers,
         layout: &Self::Layout,
         x: &[E],
         scale: MessageScale,
@@ -52,7 +54,7 @@ pub(crate) trait Payload: std::fmt::Debug + Send {
     /// Reads a payload of the right length. The tensor is not empty.
     fn decode<E: Element>(
         &mut self,
-        execution: Execution,
+        workers: &Workers,
         layout: &Self::Layout,
         payload: &[u8],
         scale: MessageScale,
@@ -64,13 +66,13 @@ pub(crate) trait Payload: std::fmt::Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Message<P> {
     payload: P,
-    execution: Execution,
+    workers: Workers,
     measured: Measured,
 }
 
 impl<P: Payload> Message<P> {
-    pub(crate) fn new(payload: P, execution: Execution) -> Self {
-        Self { payload, execution, measured: Measured::default() }
+    pub(crate) fn new(payload: P, workers: Workers) -> Self {
+        Self { payload, workers, measured: Measured::default() }
     }
 
     /// The payload's layout and the bytes of the whole message.
@@ -90,19 +92,22 @@ impl<P: Payload> Message<P> {
         let (layout, needed) = self.layout(shape)?;
         let got = out.len();
         let out = out.get_mut(..needed).ok_or(EncodeError::BufferTooSmall { needed, got })?;
-        let max_abs = self.execution.isa.run(MaxAbs(x));
-        if !max_abs.is_finite() {
-            return Err(first_non_finite(x));
-        }
-        let scale = self.payload.scale(E::DTYPE, max_abs);
-        let (header, payload) = out.split_at_mut(HEADER_LEN);
-        header[0] = FORMAT_VERSION;
-        header[1] = self.payload.spec().id().into();
-        header[2..].copy_from_slice(&scale.exponent().to_le_bytes());
-        if !x.is_empty() {
-            self.payload.encode(self.execution, &layout, x, scale, payload);
-        }
-        Ok(needed)
+        let Self { payload, workers, .. } = self;
+        workers.enter(x.len(), || {
+            let max_abs = max_abs(workers, x);
+            if !max_abs.is_finite() {
+                return Err(first_non_finite(x));
+            }
+            let scale = payload.scale(E::DTYPE, max_abs);
+            let (header, bytes) = out.split_at_mut(HEADER_LEN);
+            header[0] = FORMAT_VERSION;
+            header[1] = payload.spec().id().into();
+            header[2..].copy_from_slice(&scale.exponent().to_le_bytes());
+            if !x.is_empty() {
+                payload.encode(workers, &layout, x, scale, bytes);
+            }
+            Ok(needed)
+        })
     }
 
     fn decode_values<E: Element>(
@@ -112,7 +117,7 @@ impl<P: Payload> Message<P> {
         out: &mut [E],
     ) -> Result<(), DecodeError> {
         let (layout, expected) = self.layout(shape)?;
-        let (scale, payload) = self.open(bytes, expected)?;
+        let (scale, bytes) = self.open(bytes, expected)?;
         let magnitude = scale.least_maximum();
         if magnitude >= E::DTYPE.overflow() {
             return Err(DecodeError::Range { magnitude, dtype: E::DTYPE });
@@ -120,7 +125,8 @@ impl<P: Payload> Message<P> {
         if out.is_empty() {
             Ok(())
         } else {
-            self.payload.decode(self.execution, &layout, payload, scale, out)
+            let Self { payload, workers, .. } = self;
+            workers.enter(out.len(), || payload.decode(workers, &layout, bytes, scale, out))
         }
     }
 
@@ -205,6 +211,16 @@ struct Measured {
     f32: Vec<f32>,
     f16: Vec<f16>,
     bf16: Vec<bf16>,
+}
+
+/// The largest magnitude, not finite if any value is not. Bit patterns without a sign order like magnitudes.
+fn max_abs<E: Element>(workers: &Workers, x: &[E]) -> f32 {
+    let max = AtomicU32::new(0);
+    let part = x.len().div_ceil(workers.worth(x.len())).max(1);
+    workers.for_each(x.chunks(part), |x| {
+        max.fetch_max(workers.isa.run(MaxAbs(x)).to_bits(), Ordering::Relaxed);
+    });
+    f32::from_bits(max.into_inner())
 }
 
 fn first_non_finite<E: Element>(x: &[E]) -> EncodeError {

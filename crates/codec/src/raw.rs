@@ -8,8 +8,8 @@ use crate::kernel::scan::MaxAbs;
 use crate::message::Payload;
 use crate::scale::MessageScale;
 use crate::spec::Fields;
-use crate::threads;
-use crate::{CodecError, CodecSpec, DType, DecodeError, Execution, Isa, Shape, SpecError};
+use crate::threads::{FirstError, Workers};
+use crate::{CodecError, CodecSpec, DType, DecodeError, Isa, Shape, SpecError};
 
 /// Values converted at once, on the stack.
 const BLOCK: usize = 1024;
@@ -80,55 +80,72 @@ impl Payload for Raw {
 
     fn encode<E: Element>(
         &mut self,
-        execution: Execution,
+        workers: &Workers,
         _: &usize,
         x: &[E],
         scale: MessageScale,
         out: &mut [u8],
     ) {
         match self.0.dtype {
-            DType::F32 => encode_as::<E, f32>(execution, x, scale, out),
-            DType::F16 => encode_as::<E, f16>(execution, x, scale, out),
-            DType::BF16 => encode_as::<E, bf16>(execution, x, scale, out),
+            DType::F32 => encode_as::<E, f32>(workers, x, scale, out),
+            DType::F16 => encode_as::<E, f16>(workers, x, scale, out),
+            DType::BF16 => encode_as::<E, bf16>(workers, x, scale, out),
         }
     }
 
     fn decode<E: Element>(
         &mut self,
-        execution: Execution,
+        workers: &Workers,
         _: &usize,
         payload: &[u8],
         scale: MessageScale,
         out: &mut [E],
     ) -> Result<(), DecodeError> {
         match self.0.dtype {
-            DType::F32 => decode_as::<f32, E>(execution.isa, payload, scale, out),
-            DType::F16 => decode_as::<f16, E>(execution.isa, payload, scale, out),
-            DType::BF16 => decode_as::<bf16, E>(execution.isa, payload, scale, out),
+            DType::F32 => decode_as::<f32, E>(workers, payload, scale, out),
+            DType::F16 => decode_as::<f16, E>(workers, payload, scale, out),
+            DType::BF16 => decode_as::<bf16, E>(workers, payload, scale, out),
         }
     }
 }
 
 /// Memory format `E` to wire format `W`.
-fn encode_as<E: Element, W: Element>(execution: Execution, x: &[E], scale: MessageScale, out: &mut [u8]) {
-    let part = x.len().div_ceil(threads::worth(execution.threads, x.len())).max(1);
+fn encode_as<E: Element, W: Element>(workers: &Workers, x: &[E], scale: MessageScale, out: &mut [u8]) {
+    let part = part(workers, x.len());
     let parts = x.chunks(part).zip(out.chunks_mut(part * W::DTYPE.size()));
-    threads::for_each(parts, |(x, out)| {
+    workers.for_each(parts, |(x, out)| {
         if E::DTYPE == W::DTYPE {
             return E::write(x, out);
         }
         let mut wire = [W::default(); BLOCK];
         for (x, bytes) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK * W::DTYPE.size())) {
             let wire = &mut wire[..x.len()];
-            execution.isa.run(Convert { x, scale: scale.scaling(), out: &mut *wire });
+            workers.isa.run(Convert { x, scale: scale.scaling(), out: &mut *wire });
             W::write(wire, bytes);
         }
     });
 }
 
-/// Wire format `W` to memory format `E`. Each block is checked before any of it is stored.
+/// Wire format `W` to memory format `E`.
 fn decode_as<W: Element, E: Element>(
+    workers: &Workers,
+    payload: &[u8],
+    scale: MessageScale,
+    out: &mut [E],
+) -> Result<(), DecodeError> {
+    let part = part(workers, out.len());
+    let parts = payload.chunks(part * W::DTYPE.size()).zip(out.chunks_mut(part));
+    let error = FirstError::default();
+    workers.for_each(parts.enumerate(), |(i, (bytes, out))| {
+        error.note(i, decode_part::<W, E>(workers.isa, i * part, bytes, scale, out));
+    });
+    error.into_result()
+}
+
+/// Decodes the values from `first` on. Each block is checked before any of it is stored.
+fn decode_part<W: Element, E: Element>(
     isa: Isa,
+    first: usize,
     payload: &[u8],
     scale: MessageScale,
     out: &mut [E],
@@ -144,7 +161,7 @@ fn decode_as<W: Element, E: Element>(
                 .iter()
                 .position(|value| !value.to_f32().is_finite())
                 .expect("the maximum was not finite");
-            return Err(DecodeError::NonFinite { index: block * BLOCK + bad });
+            return Err(DecodeError::NonFinite { index: first + block * BLOCK + bad });
         }
         // The wire's own rounding may have led up to the limit, but not beyond.
         let magnitude = scale.unscaled(max_abs);
@@ -154,4 +171,9 @@ fn decode_as<W: Element, E: Element>(
         isa.run(Convert { x: &*wire, scale: scale.unscaling(), out });
     }
     Ok(())
+}
+
+/// Values of the part of a message that each thread gets: whole blocks.
+fn part(workers: &Workers, values: usize) -> usize {
+    values.div_ceil(workers.worth(values)).next_multiple_of(BLOCK)
 }

@@ -69,11 +69,12 @@ impl MessageScale {
 
     /// `2^k`, if steps and zero points may be multiplied by it instead of the values that are made of them.
     ///
-    /// Parameters are 0 or multiples of `2^-24` up to `2^16`, and so are the sums of the transform but for a factor of
-    /// `2^5` either way. With `k` in this range nothing on the way to a decoded value overflows or is subnormal, and then
-    /// a power of two changes no rounding.
+    /// Parameters are 0 or multiples of `2^-24` up to `2^16`. Whatever the codes, a product of at most 16 bits of code and
+    /// a step is below `2^32`; of at most 8 bits, as many as the transform adds up, below `2^34`; the transform divides by
+    /// at most `2^5`. With `k` in this range nothing on the way to a decoded value overflows or is subnormal, and then a
+    /// power of two changes no rounding.
     pub(crate) fn folded(self) -> Option<f32> {
-        (-90..=100).contains(&self.exponent).then(|| self.unscaling().apply(1.0))
+        (-90..=90).contains(&self.exponent).then(|| self.unscaling().apply(1.0))
     }
 
     /// Multiplies by `2^k`; what would overflow becomes the largest finite value.
@@ -101,6 +102,11 @@ impl Factors {
     /// The power, if it is a normal `f32`.
     pub(crate) fn single(self) -> Option<f32> {
         (self.0[1] == 1.0).then_some(self.0[0])
+    }
+
+    /// The power, if its products with numbers between `2^-26` and `2^26` are normal too.
+    pub(crate) fn moderate(self) -> Option<f32> {
+        self.single().filter(|power| (2_f32.powi(-100)..=2_f32.powi(100)).contains(power))
     }
 
     /// Multiplies by the first, then by the second.

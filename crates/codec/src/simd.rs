@@ -2,8 +2,8 @@
 //!
 //! A kernel is written once, generic over [`Simd`], and compiled for each instruction set by
 //! [`Simd::vectorize`]. A value of a type that implements the trait is the proof that the processor has the
-//! instructions: only `detect` makes one. Every operation rounds as IEEE 754 says, once, half to even; none fuses,
-//! none flushes subnormal numbers.
+//! instructions: only `detect` makes one. Every operation rounds as IEEE 754 says, once, half to even; none
+//! flushes subnormal numbers, and none fuses where that would show.
 
 #![expect(
     clippy::inline_always,
@@ -15,6 +15,8 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 mod layout;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 
 use half::{bf16, f16};
 
@@ -25,6 +27,9 @@ pub(crate) const CODES: usize = 64;
 
 /// Bytes that [`Simd::pack`] may write, whatever the width.
 pub(crate) const PACK_ROOM: usize = 64;
+
+/// Bytes that [`Simd::pack_wide`] may write, whatever the width.
+pub(crate) const WIDE_ROOM: usize = 128;
 
 /// The operations of one instruction set.
 ///
@@ -81,7 +86,8 @@ pub(crate) trait Simd: Copy {
     /// The strides 8, 4, 2 and 1 of the Hadamard butterfly inside a vector.
     fn butterfly(self, v: Self::Floats) -> Self::Floats;
 
-    /// Rounds to integers, half to even, adds `offset`, and clamps to `0..=255`. Magnitudes are below `2^30`.
+    /// Rounds to integers, half to even, adds `offset`, and clamps to `0..=255`. Magnitudes are below `2^30`, or, if
+    /// `offset` is not 0, round to at most `offset`, which is at most 127.
     fn round_to_codes(self, v: [Self::Floats; 4], offset: i32) -> Self::Codes;
     /// The smaller of each code and `2^width - 1`, `width` up to 8.
     fn clamp_codes(self, width: u32, codes: Self::Codes) -> Self::Codes;
@@ -99,6 +105,47 @@ pub(crate) trait Simd: Copy {
     /// # Panics
     /// If `bytes` is shorter than the stream.
     fn unpack(self, width: u32, bytes: &[u8]) -> Self::Codes;
+
+    /// Rounds to integers, half to even, adds `offset`, and writes the bit stream of the sums, which must be codes below
+    /// `2^width`, `8 width` bytes, `width` from 9 to 16, to the front of `out`. What `out` holds behind them may change,
+    /// up to [`WIDE_ROOM`] bytes from its start.
+    ///
+    /// # Panics
+    /// If `out` is shorter than the stream.
+    fn pack_wide(self, width: u32, v: [Self::Floats; 4], offset: i32, out: &mut [u8]);
+
+    /// The codes of a stream as [`Simd::pack_wide`] writes them: reads the front of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the stream.
+    fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4];
+
+    /// `a * b + c`, fused or in two operations, whichever is faster: only for operands of which both give the same bits,
+    /// mostly since the product is exact, or where nobody sees the difference.
+    #[inline(always)]
+    fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
+        self.add(self.mul(a, b), c)
+    }
+
+    /// `code * step + zero` of the codes that [`Simd::unpack`] would read. The products must be exact, so that it does not
+    /// matter whether the sum is fused.
+    ///
+    /// # Panics
+    /// As [`Simd::unpack`].
+    #[inline(always)]
+    fn dequantize(
+        self,
+        width: u32,
+        bytes: &[u8],
+        step: Self::Floats,
+        zero: Self::Floats,
+    ) -> [Self::Floats; 4] {
+        let mut values = self.codes_to_floats(self.unpack(width, bytes));
+        for value in &mut values {
+            *value = self.mul_add(*value, step, zero);
+        }
+        values
+    }
 }
 
 // Below, and in all kernels, there are loops where a closure would be shorter: a closure is a function of its own, which

@@ -4,19 +4,21 @@ use std::str::FromStr;
 use crate::fixed::{Fixed, FixedSettings};
 use crate::message::Message;
 use crate::raw::{Raw, RawSettings};
+use crate::raw_below::RawBelow;
 use crate::tah::{Tah, TahSettings};
-use crate::{Codec, CodecId, DType, Execution, SpecError};
+use crate::threads::Workers;
+use crate::{Codec, CodecId, DType, Execution, Shape, SpecError};
 
 mod fields;
 #[cfg(feature = "serde")]
 mod serde;
 
-pub(crate) use fields::Fields;
+pub(crate) use fields::{Fields, RAW_BELOW, write_raw_below};
 
 /// A codec and its settings, as text: `tah`, `tah:g=32,a=c,p=0.5,hi=4,lo=3,tau=inf`, `fixed:bits=6,group=64`,
 /// `raw:dtype=bf16`, `bf16`.
 ///
-/// Settings left out keep their defaults. `Display` writes all of them and round-trips through `FromStr`.
+/// Settings left out keep their defaults. `Display` writes all of them, `raw_below` only where it is not 0, and round-trips through `FromStr`.
 ///
 /// ```
 /// use thinwire_codec::CodecSpec;
@@ -40,7 +42,8 @@ pub enum CodecSpec {
 impl CodecSpec {
     const NAMES: [&'static str; 6] = ["tah", "fixed", "raw", "f32", "f16", "bf16"];
 
-    /// The byte that names the codec in messages and frames.
+    /// The byte that names the codec in messages and frames; of tensors below [`CodecSpec::raw_below`] it is another:
+    /// [`CodecSpec::sent_as`].
     pub const fn id(&self) -> CodecId {
         match self {
             Self::Raw(RawSettings { dtype: DType::F32 }) => CodecId::RawF32,
@@ -49,6 +52,25 @@ impl CodecSpec {
             Self::Fixed(_) => CodecId::Fixed,
             Self::Tah(_) => CodecId::Tah,
         }
+    }
+
+    /// The number of values from which on a tensor is sent by this codec. Smaller ones are sent raw, in their own format.
+    pub const fn raw_below(&self) -> usize {
+        match self {
+            Self::Raw(_) => 0,
+            Self::Fixed(settings) => settings.raw_below,
+            Self::Tah(settings) => settings.raw_below,
+        }
+    }
+
+    /// Whether a tensor is below [`CodecSpec::raw_below`].
+    pub fn sends_raw(&self, shape: Shape) -> bool {
+        shape.elements().is_ok_and(|values| values < self.raw_below())
+    }
+
+    /// The codec that writes the message of a tensor in `dtype`: this one, or raw below the threshold.
+    pub fn sent_as(&self, shape: Shape, dtype: DType) -> CodecId {
+        if self.sends_raw(shape) { Self::Raw(RawSettings { dtype }).id() } else { self.id() }
     }
 
     /// The codec itself, with scratch of its own, on one thread and the fastest instruction set.
@@ -63,13 +85,18 @@ impl CodecSpec {
     /// [`CodecSpec::build`] with a choice of instruction set and threads.
     ///
     /// # Errors
-    /// [`SpecError::Value`] if a setting is out of its range.
+    /// [`SpecError::Value`] if a setting is out of its range, [`SpecError::Threads`] if there are no such threads to have.
     pub fn build_with(&self, execution: Execution) -> Result<Box<dyn Codec>, SpecError> {
         self.check()?;
-        Ok(match *self {
-            Self::Raw(settings) => Box::new(Message::new(Raw(settings), execution)),
-            Self::Fixed(settings) => Box::new(Message::new(Fixed(settings), execution)),
-            Self::Tah(settings) => Box::new(Message::new(Tah::new(settings), execution)),
+        let workers = Workers::start(execution)?;
+        let codec: Box<dyn Codec> = match *self {
+            Self::Raw(settings) => Box::new(Message::new(Raw(settings), workers.clone())),
+            Self::Fixed(settings) => Box::new(Message::new(Fixed(settings), workers.clone())),
+            Self::Tah(settings) => Box::new(Message::new(Tah::new(settings), workers.clone())),
+        };
+        Ok(match self.raw_below() {
+            0 => codec,
+            _ => Box::new(RawBelow::new(codec, &workers)),
         })
     }
 

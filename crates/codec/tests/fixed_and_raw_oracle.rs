@@ -59,7 +59,7 @@ proptest! {
         log2 in 3_u32..=10,
         Tensor { shape, x, .. } in random::tensor(),
     ) {
-        check_fixed(FixedSettings { bits, group: 1 << log2 }, shape, &x)?;
+        check_fixed(FixedSettings { bits, group: 1 << log2, raw_below: 0 }, shape, &x)?;
     }
 
     #[test]

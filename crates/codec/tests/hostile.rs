@@ -6,7 +6,9 @@ use common::{encode, packed_size, random, specs};
 use half::f16;
 use proptest::prelude::*;
 use rand::RngExt;
-use thinwire_codec::{CodecId, CodecSpec, DecodeError, FORMAT_VERSION, Shape, TensorView, TensorViewMut};
+use thinwire_codec::{
+    CodecId, CodecSpec, DType, DecodeError, FORMAT_VERSION, Shape, TensorView, TensorViewMut,
+};
 
 const SHAPE: Shape = Shape::new(2, 3, 70);
 const LEN: usize = 2 * 3 * 70;
@@ -98,7 +100,8 @@ fn other_versions_codecs_and_scales_are_named() {
             decode(&spec, &changed).unwrap_err()
         };
         assert_eq!(with(0, &[7]), DecodeError::Version { expected: FORMAT_VERSION, got: 7 });
-        assert_eq!(with(1, &[99]), DecodeError::Codec { expected: spec.id(), got: 99 });
+        let expected = spec.sent_as(SHAPE, DType::F32);
+        assert_eq!(with(1, &[99]), DecodeError::Codec { expected, got: 99 });
         for exponent in [-158_i16, 120, i16::MIN, i16::MAX] {
             let error = with(2, &exponent.to_le_bytes());
             assert!(matches!(error, DecodeError::Scale { got, .. } if got == exponent), "{spec}: {error}");
@@ -116,15 +119,49 @@ fn other_versions_codecs_and_scales_are_named() {
 fn a_message_of_another_codec_is_refused_by_every_codec() {
     for ours in specs() {
         for theirs in specs() {
-            if ours.id() == theirs.id() {
+            if ours.sent_as(SHAPE, DType::F32) == theirs.sent_as(SHAPE, DType::F32) {
                 continue;
             }
             // Of the right length, so that only the id tells.
             let mut foreign = vec![0; packed_size(&ours, SHAPE)];
             foreign[0] = FORMAT_VERSION;
-            foreign[1] = theirs.id().into();
-            let expected = DecodeError::Codec { expected: ours.id(), got: theirs.id().into() };
+            foreign[1] = theirs.sent_as(SHAPE, DType::F32).into();
+            let expected = DecodeError::Codec {
+                expected: ours.sent_as(SHAPE, DType::F32),
+                got: theirs.sent_as(SHAPE, DType::F32).into(),
+            };
             assert_eq!(decode(&ours, &foreign), Err(expected));
+        }
+    }
+}
+
+#[test]
+fn the_threshold_decides_which_codec_a_message_must_be_of() {
+    for (name, id) in [("tah", CodecId::Tah), ("fixed", CodecId::Fixed)] {
+        let with = |below: usize| -> CodecSpec { format!("{name}:raw_below={below}").parse().unwrap() };
+        let (raw, packed) = (with(LEN + 1), with(LEN));
+        let (raw_message, packed_message) = (message(&raw), message(&packed));
+        assert_eq!(raw_message, message(&"f32".parse().unwrap()));
+        assert_eq!(packed_message, message(&name.parse().unwrap()));
+        // Each as it comes, and with the other's codec byte in front of its own payload.
+        for disguise in [false, true] {
+            let mut foreign = packed_message.clone();
+            foreign[1] = if disguise { CodecId::RawF32.into() } else { foreign[1] };
+            let expected = if disguise {
+                DecodeError::Length { expected: raw_message.len(), got: packed_message.len() }
+            } else {
+                DecodeError::Codec { expected: CodecId::RawF32, got: id.into() }
+            };
+            assert_eq!(decode(&raw, &foreign), Err(expected), "{raw}");
+
+            let mut foreign = raw_message.clone();
+            foreign[1] = if disguise { id.into() } else { foreign[1] };
+            let expected = if disguise {
+                DecodeError::Length { expected: packed_message.len(), got: raw_message.len() }
+            } else {
+                DecodeError::Codec { expected: id, got: CodecId::RawF32.into() }
+            };
+            assert_eq!(decode(&packed, &foreign), Err(expected), "{packed}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every instruction set and any number of threads write the bytes, and decode to the values, of the portable kernels on
 //! one thread.
 //!
-//! One test an instruction set. Where the processor lacks one, its test has nothing to run; `THINWIRE_TEST_ISAS`, a list
+//! Tests for each instruction set. Where the processor lacks one, they have nothing to run; `THINWIRE_TEST_ISAS`, a list
 //! like `avx2,avx512`, names those for which that is a failure.
 
 mod common;
@@ -12,7 +12,8 @@ use common::random::Family;
 use common::specs;
 use half::{bf16, f16};
 use thinwire_codec::{
-    Codec, CodecSpec, DType, DecodeError, Execution, Isa, Shape, TensorView, TensorViewMut, Values, ValuesMut,
+    Codec, CodecSpec, DType, DecodeError, EncodeError, Execution, HEADER_LEN, Isa, Shape, TensorView,
+    TensorViewMut, Values, ValuesMut,
 };
 
 /// The names of tests and instruction sets.
@@ -34,6 +35,20 @@ macro_rules! instruction_sets {
             }
 
             #[test]
+            fn same_values_of_parameters_that_no_encoder_writes() {
+                if let Some(isa) = super::isa(stringify!($name)) {
+                    super::same_values_of_parameters_that_no_encoder_writes(isa);
+                }
+            }
+
+            #[test]
+            fn same_bytes_of_real_activations() {
+                if let Some(isa) = super::isa(stringify!($name)) {
+                    super::same_bytes_of_real_activations(isa);
+                }
+            }
+
+            #[test]
             fn same_refusals() {
                 if let Some(isa) = super::isa(stringify!($name)) {
                     super::same_refusals(isa);
@@ -43,7 +58,37 @@ macro_rules! instruction_sets {
     };
 }
 
-instruction_sets!(portable, avx2, avx512);
+/// Which error a decoder gives must not depend on which thread is first to find one.
+#[test]
+fn same_refusals_on_threads() {
+    let shape = Shape::new(5, 100, 700);
+    let x = Family::HeavyTail.values(shape.elements().unwrap(), 11);
+    for text in ["f32", "bf16", "fixed", "tah"] {
+        let spec: CodecSpec = text.parse().unwrap();
+        let mut message = common::encode(&spec, shape, &x[..]);
+        // NaN and infinity everywhere from a place on: in every part, the last ones most easily found.
+        message[6000..].fill(0xff);
+        let refuse = |threads| {
+            let mut out = vec![0.0; x.len()];
+            let out = TensorViewMut::new(shape, &mut out[..]).unwrap();
+            codec(&spec, Isa::choose().unwrap(), threads).decode(&message, out).unwrap_err()
+        };
+        let expected = refuse(1);
+        for threads in [2, 3, 5, 7] {
+            assert_eq!(refuse(threads), expected, "{text}, {threads} threads");
+        }
+    }
+    let mut x = x;
+    (x[170_000], x[349_999]) = (f32::NAN, f32::INFINITY);
+    for threads in [1, 2, 5] {
+        let error = codec(&"tah".parse().unwrap(), Isa::choose().unwrap(), threads)
+            .encode(TensorView::new(shape, &x[..]).unwrap(), &mut vec![0; 4 * x.len()])
+            .unwrap_err();
+        assert!(matches!(error, EncodeError::NonFinite { index: 170_000, .. }), "{error}");
+    }
+}
+
+instruction_sets!(portable, avx2, avx512, neon);
 
 fn isa(name: &str) -> Option<Isa> {
     let required = std::env::var("THINWIRE_TEST_ISAS").unwrap_or_default();
@@ -56,14 +101,17 @@ fn codec(spec: &CodecSpec, isa: Isa, threads: usize) -> Box<dyn Codec> {
     spec.build_with(Execution { isa, threads: NonZero::new(threads).unwrap() }).unwrap()
 }
 
-/// Those of other tests, and every width of both codecs at the length the vector kernels are made for.
+/// Those of other tests, and every width of both codecs at every length the vector kernels are made for.
 fn all_specs() -> Vec<CodecSpec> {
     let mut specs = specs();
-    for bits in 2..=9 {
+    for bits in 2..=16 {
         specs.push(format!("fixed:bits={bits},group={}", 64 << (bits % 3)).parse().unwrap());
+        specs.push(format!("fixed:bits={bits},group={}", 8 << (bits % 3)).parse().unwrap());
     }
     for (high, low) in [(3, 2), (5, 4), (7, 6), (8, 8)] {
         specs.push(format!("tah:hi={high},lo={low},p=0.5").parse().unwrap());
+        specs.push(format!("tah:g=16,hi={high},lo={low},p=0.5,tau=1.2").parse().unwrap());
+        specs.push(format!("tah:g=32,a=96,hi={high},lo={low},p=0.5,tau=1.2").parse().unwrap());
         specs.push(format!("tah:g=64,a=192,hi={high},lo={low},p=0.5,tau=1.2").parse().unwrap());
         specs.push(format!("tah:g=256,a=c,hi={high},lo={low},p=0.5,tau=0").parse().unwrap());
         specs.push(format!("tah:g=512,hi={high},lo={low},p=0.5,tau=1.1").parse().unwrap());
@@ -150,16 +198,82 @@ fn same_bytes(isa: Isa) {
 }
 
 fn same_bytes_of_large_messages_on_threads(isa: Isa) {
-    for (samples, tokens, channels) in [(1, 700, 320), (2, 131, 1090), (1, 1, 300_000)] {
+    // Whole samples to threads, samples left to be shared, samples too small to be shared, and both at once.
+    for (samples, tokens, channels) in
+        [(1, 700, 320), (1, 1, 300_000), (3, 131, 1090), (23, 30, 320), (3000, 2, 64)]
+    {
         let shape = Shape::new(samples, tokens, channels);
         for family in [Family::HeavyTail, Family::Ties] {
             let x = family.values(shape.elements().unwrap(), 5);
-            for spec in ["f32", "bf16", "f16", "fixed", "tah", "tah:a=c", "tah:g=16,a=48", "tah:g=256"] {
+            for spec in [
+                "f32",
+                "bf16",
+                "f16",
+                "fixed",
+                "fixed:bits=11,group=32",
+                "fixed:raw_below=1000000",
+                "tah",
+                "tah:a=c",
+                "tah:g=16,a=48",
+                "tah:g=256",
+            ] {
                 for threads in [1, 2, 3, 7] {
                     compare::<f32>(&spec.parse().unwrap(), shape, &x, isa, threads, 0);
+                    if threads == 3 {
+                        compare::<bf16>(&spec.parse().unwrap(), shape, &x, isa, threads, 0);
+                    }
                 }
             }
         }
+    }
+}
+
+/// The largest parameters under every large message scale: values that overflow on the way are saturated alike.
+fn same_values_of_parameters_that_no_encoder_writes(isa: Isa) {
+    let shape = Shape::new(1, 1, 2048);
+    let x = Family::Gaussian.values(shape.elements().unwrap(), 3);
+    // Of each tile or group, the bytes of its parameters; they are the front of the payload.
+    for (spec, parameters) in [
+        ("fixed:bits=8,group=64", 2 * 32),
+        ("fixed:bits=9,group=128", 2 * 16),
+        ("fixed:bits=16,group=64", 2 * 32),
+        ("tah:tau=0", 4 * 32),
+        ("tah:g=1024,a=1024,hi=8,lo=8,tau=0", 4 * 2),
+    ] {
+        let spec = spec.parse().unwrap();
+        let mut message = common::encode(&spec, shape, &x[..]);
+        let largest = if matches!(spec, CodecSpec::Fixed(_)) { f16::MAX } else { f16::MIN };
+        for parameter in message[HEADER_LEN..][..parameters].as_chunks_mut().0 {
+            *parameter = largest.to_le_bytes();
+        }
+        for exponent in 80..=119_i16 {
+            message[2..4].copy_from_slice(&exponent.to_le_bytes());
+            let decode = |isa| {
+                let mut out = vec![0.0; x.len()];
+                let view = TensorViewMut::new(shape, &mut out[..]).unwrap();
+                codec(&spec, isa, 1).decode(&message, view).unwrap();
+                bits(&out)
+            };
+            assert!(decode(isa) == decode(Isa::PORTABLE), "{spec}, 2^{exponent}");
+        }
+    }
+}
+
+/// A boundary of a trained model (`tests/activations/README.md`).
+fn same_bytes_of_real_activations(isa: Isa) {
+    let bytes = include_bytes!("activations/llama.safetensors");
+    let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
+    let tensor = file.tensor("x").unwrap();
+    let &[samples, tokens, channels] = tensor.shape() else { panic!("x is [samples, tokens, channels]") };
+    let shape = Shape::new(samples, tokens, channels);
+    let x: Vec<f32> = tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let mut specs = all_specs();
+    // None of its tiles is an outlier tile by default.
+    specs.extend(["tah:tau=1.2", "tah:g=16,tau=1.1,p=0.3"].map(|spec| spec.parse::<CodecSpec>().unwrap()));
+    for spec in specs {
+        compare::<f32>(&spec, shape, &x, isa, 1, 3);
+        compare::<f16>(&spec, shape, &x, isa, 1, 1);
+        compare::<bf16>(&spec, shape, &x, isa, 1, 0);
     }
 }
 

@@ -31,7 +31,8 @@ proptest! {
         let brain: Vec<bf16> = x.iter().map(|&x| narrow_bf16(x)).collect();
         let wide_half: Vec<f32> = half.iter().map(|&x| x.into()).collect();
         let wide_brain: Vec<f32> = brain.iter().map(|&x| x.into()).collect();
-        for spec in specs() {
+        // Below a threshold a tensor is sent in its own format.
+        for spec in specs().into_iter().filter(|spec| !spec.sends_raw(shape)) {
             // An f16 tensor needs no scale in a raw f16 message.
             if spec.to_string() != "raw:dtype=f16" {
                 let message = encode(&spec, shape, &half[..]);

@@ -22,6 +22,9 @@ fn defaults_and_aliases() {
         ("tah:tau=inf,a=c", "tah:g=64,a=c,p=0.8,hi=4,lo=3,tau=inf"),
         ("fixed", "fixed:bits=6,group=64"),
         ("fixed:group=32", "fixed:bits=6,group=32"),
+        ("tah:raw_below=4096", "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2,raw_below=4096"),
+        ("tah:raw_below=0", "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2"),
+        ("fixed:raw_below=1,bits=4", "fixed:bits=4,group=64,raw_below=1"),
         ("raw", "raw:dtype=f32"),
         ("raw:dtype=bf16", "raw:dtype=bf16"),
         ("f32", "raw:dtype=f32"),
@@ -45,8 +48,12 @@ fn a_built_codec_knows_its_spec() {
 
 proptest! {
     #[test]
-    fn text_round_trips(settings in random::tah_settings()) {
+    fn text_round_trips(settings in random::tah_settings(), raw_below: usize) {
+        let spec = CodecSpec::Tah(TahSettings { raw_below, ..settings });
+        prop_assert_eq!(spec.to_string().parse(), Ok(spec));
         let spec = CodecSpec::Tah(settings);
+        prop_assert_eq!(spec.to_string().parse(), Ok(spec));
+        let spec = CodecSpec::Fixed(FixedSettings { raw_below, ..FixedSettings::default() });
         prop_assert_eq!(spec.to_string().parse(), Ok(spec));
     }
 
@@ -68,6 +75,7 @@ fn unknown_names_are_refused_with_the_nearest() {
         ("tah:high=4", "did you mean `hi`"),
         ("fixed:bit=4", "did you mean `bits`"),
         ("fixed:groups=4", "did you mean `group`"),
+        ("tah:raw_bellow=4", "did you mean `raw_below`"),
         ("raw:type=f16", "did you mean `dtype`"),
         ("raw:dtype=bf61", "did you mean `bf16`"),
     ] {
@@ -98,6 +106,8 @@ fn values_out_of_range_are_refused_with_the_range() {
         ("tah:tau=nan", "from 0 up, or inf"),
         ("fixed:bits=1", "from 2 to 16"),
         ("fixed:bits=17", "from 2 to 16"),
+        ("tah:raw_below=-1", "a whole number of values"),
+        ("fixed:raw_below=4k", "a whole number of values"),
         ("fixed:group=100", "a power of two from 8 to 1024"),
     ] {
         let error = error(text);

@@ -53,6 +53,7 @@ impl Vector {
                 high_bits: params[3] as u32,
                 low_bits: params[4] as u32,
                 outlier_ratio: params[5],
+                raw_below: 0,
             },
             shape: Shape::new(samples, tokens, channels),
             x: floats("x"),

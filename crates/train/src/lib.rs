@@ -3,7 +3,6 @@
 pub mod checkpoint;
 pub mod choices;
 pub mod config;
-pub mod data;
 pub mod evaluate;
 pub mod generate;
 pub mod metrics;
@@ -14,3 +13,5 @@ pub mod plan;
 pub mod pretrained;
 pub mod run;
 pub mod text;
+
+pub use thinwire_data as data;

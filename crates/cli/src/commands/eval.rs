@@ -66,6 +66,9 @@ pub(crate) struct Eval {
 
 impl Eval {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
+        if self.codec.is_some() && self.boundaries.as_ref().is_some_and(|places| places.0.is_empty()) {
+            return Err("--boundaries none leaves nothing for --codec to compress: give one of the two".into());
+        }
         let model = SavedModel::open(&self.model, self.tokenizer.as_ref())?;
         let boundaries = self.compression.boundaries(&model)?;
         match (&self.text, &self.choices) {
@@ -104,6 +107,8 @@ impl Eval {
             tokens: result.tokens,
             bits_per_element: boundaries.iter().map(Boundary::bits_per_element).collect(),
             rel_sq_error: boundaries.iter().map(Boundary::rel_sq_error).collect(),
+            messages: boundaries.iter().map(|boundary| boundary.messages().0).collect(),
+            raw_messages: boundaries.iter().map(|boundary| boundary.messages().1).collect(),
             uncompressed: Uncompressed { perplexity: result.uncompressed },
             boundaries: boundaries.iter().map(Boundary::before).collect(),
             codec: boundaries.iter().map(Boundary::codec).collect(),

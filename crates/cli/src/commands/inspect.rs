@@ -45,17 +45,23 @@ struct Options {
 }
 
 impl Inspect {
-    /// Goes on after an error, so that every path has its answer.
+    /// Goes on after an error, so that every path has its answer, in order.
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
-        let mut failed = None;
+        let mut failed = 0;
         for path in &self.paths {
-            if let Err(error) = inspect(path, &self.options, output)
-                && let Some(earlier) = failed.replace(error)
-            {
-                error::report(&*earlier);
+            match inspect(path, &self.options, output) {
+                Ok(()) => {}
+                Err(error) if self.paths.len() == 1 => return Err(error),
+                Err(error) => {
+                    error::report(&*error);
+                    failed += 1;
+                }
             }
         }
-        failed.map_or(Ok(()), Err)
+        if failed == 0 {
+            return Ok(());
+        }
+        Err(format!("{failed} of {} paths could not be inspected", self.paths.len()).into())
     }
 }
 

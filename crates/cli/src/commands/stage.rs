@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::{process, thread};
 
 use clap::Args;
@@ -9,15 +10,19 @@ use thinwire_link::SecretKey;
 use thinwire_train::checkpoint;
 use thinwire_train::config::Config;
 use thinwire_train::metrics::Event;
+use thinwire_train::pipeline::PipelineError;
 use thinwire_train::run::{
-    Emit, Links, Neighborhood, Next, Outcome, Previous, Resume, Setup, connect, train,
+    Emit, Links, Neighborhood, Next, Outcome, Previous, Resume, RunError, Setup, Stop, connect, train,
 };
 
 use crate::chronicle::Chronicle;
-use crate::error::{CommandError, one_line};
+use crate::error::{CommandError, one_line, say};
 use crate::output::Output;
 use crate::run_folder::RunFolder;
+use crate::signals::{self, Signal, Signals};
 use crate::start::Start;
+use crate::tokenizing::tokenizing;
+use crate::stopped::Stopped;
 
 /// Run one stage, so that stages can be on different machines.
 ///
@@ -55,7 +60,11 @@ impl Stage {
 
     /// Tells everything to the launcher, which records it.
     fn run_driven(self) -> Result<(), CommandError> {
-        end_with_standard_input();
+        let stop = Stop::default();
+        signals::ignore_interrupt()?;
+        let signals = Signals::watch_terminate()?;
+        end_on(&signals, &stop);
+        obey_standard_input(&stop);
         let mut stdout = io::stdout();
         let mut emit = move |event: Event| -> Result<(), CommandError> {
             let line = serde_json::to_string(&event)? + "\n";
@@ -63,7 +72,7 @@ impl Stage {
             Ok(stdout.flush()?)
         };
         let stage = self.stage;
-        let outcome = self.work(&mut emit);
+        let outcome = self.work(&stop, &mut emit);
         if let Err(error) = &outcome {
             let _ = emit(Event::Failed { stage, error: one_line(&**error) });
             process::exit(1); // the launcher shows the error
@@ -74,6 +83,7 @@ impl Stage {
     /// Records the stage's own metrics in the run's folder. An earlier run is replaced only once both neighbours have
     /// agreed to the new one.
     fn run_alone(self, output: Output) -> Result<(), CommandError> {
+        let signals = Signals::watch()?;
         let setup = self.setup()?;
         let neighborhood = self.neighborhood(&setup)?;
         let config = setup.config.clone();
@@ -82,7 +92,7 @@ impl Stage {
         let mut before = Vec::new();
         let links = self.connect(&setup, neighborhood, &mut |event| {
             if let Event::Listening { stage, address } = &event {
-                eprintln!("stage {stage}: listening on {address}");
+                say(format!("stage {stage}: listening on {address}\n"));
             }
             before.push(event);
             Ok(())
@@ -94,22 +104,38 @@ impl Stage {
         checkpoint::clean(&folder.checkpoints(), ..)?;
         let mut chronicle = Chronicle::new(&config, 1, self.start.resume)?;
         before.into_iter().try_for_each(|event| chronicle.record(event))?;
-        train(setup, self.stage, links, self.resume(), &mut |event| Ok(chronicle.record(event)?))?;
+        let (stop, mut done) = (Stop::default(), None);
+        let asked = end_on(&signals, &stop);
+        let outcome = train(setup, self.stage, links, self.resume(), &stop, &mut |event| {
+            if let Event::Step { step, .. } | Event::Resumed { step, .. } = event {
+                done = Some(step);
+            }
+            Ok(chronicle.record(event)?)
+        });
+        signals.release();
+        if let Err(RunError::Pipeline(PipelineError::Stopped { .. })) = outcome
+            && let Some(&signal) = asked.get()
+        {
+            let what = format!("stage {}", self.stage);
+            let checkpoint = checkpoint::latest(&folder.checkpoints())?.map(|newest| newest.step);
+            return Err(Stopped { what, signal, step: done, checkpoint }.into());
+        }
+        outcome?;
         if let Some(report) = chronicle.finish()? {
             output.print(&report)?;
         }
         Ok(())
     }
 
-    fn work(&self, emit: &mut Emit<'_>) -> Result<Outcome, CommandError> {
+    fn work(&self, stop: &Stop, emit: &mut Emit<'_>) -> Result<Outcome, CommandError> {
         let setup = self.setup()?;
         let neighborhood = self.neighborhood(&setup)?;
         let links = self.connect(&setup, neighborhood, emit)?;
-        Ok(train(setup, self.stage, links, self.resume(), emit)?)
+        Ok(train(setup, self.stage, links, self.resume(), stop, emit)?)
     }
 
     fn setup(&self) -> Result<Setup, CommandError> {
-        Ok(Setup::load(Config::load(&self.config, &self.start.overrides)?)?)
+        Ok(Setup::load_with(Config::load(&self.config, &self.start.overrides)?, &mut tokenizing())?)
     }
 
     fn connect(
@@ -164,10 +190,30 @@ impl Stage {
     }
 }
 
-/// The launcher holds the other end: when it dies, however it dies, so does this process.
-fn end_with_standard_input() {
-    thread::spawn(|| {
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+/// Lets the next signal stop the stage in order; before it is at work there is nothing to put in order. The signal is
+/// then in what is returned.
+fn end_on(signals: &Signals, stop: &Stop) -> Arc<OnceLock<Signal>> {
+    let asked = Arc::new(OnceLock::new());
+    let (stop, told) = (stop.clone(), asked.clone());
+    signals.first_to(move |signal| {
+        let _ = told.set(signal); // only the first comes here
+        if !stop.ask(&signal.to_string()) {
+            signal.end_at_once();
+        }
+    });
+    asked
+}
+
+/// The launcher holds the other end: when it dies, however it dies, so does this process. A line on it is the name of
+/// the signal that stops the run.
+fn obey_standard_input(stop: &Stop) {
+    let stop = stop.clone();
+    thread::spawn(move || {
+        for signal in io::stdin().lines().map_while(Result::ok) {
+            if !stop.ask(&signal) {
+                break;
+            }
+        }
         process::exit(1);
     });
 }

@@ -10,6 +10,7 @@ use thinwire_train::metrics::{Comparison, LossCurve, RunReport, write_loss_curve
 use crate::error::CommandError;
 use crate::launch;
 use crate::output::Output;
+use crate::signals::Signals;
 use crate::start::Start;
 
 /// Train a model, every stage a process on this machine.
@@ -26,10 +27,11 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
+        let signals = Signals::watch()?;
         let config = launch::resolve(Config::load(&self.config, &self.start.overrides)?, self.start.resume)?;
-        let mut report = launch::run(&config, self.start.resume, self.start.overwrite)?;
+        let mut report = launch::run(&config, self.start.resume, self.start.overwrite, &signals)?;
         if let Some(codec) = &self.compare {
-            report.comparison = Some(compare(&config, &report, codec)?);
+            report.comparison = Some(compare(&config, &report, codec, &signals)?);
         }
         output.print(&report)?;
         Ok(())
@@ -37,18 +39,26 @@ impl Train {
 }
 
 /// The same run with another codec, into a folder inside the first one's.
-fn compare(config: &Config, report: &RunReport, codec: &CodecSpec) -> Result<Comparison, CommandError> {
+fn compare(
+    config: &Config,
+    report: &RunReport,
+    codec: &CodecSpec,
+    signals: &Signals,
+) -> Result<Comparison, CommandError> {
     let mut other = config.clone();
     let name = codec.to_string();
     let folder: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     other.run.dir = config.run.dir.join(format!("compare-{folder}"));
+    // The same tokens, when there are so many that they are kept.
+    let tokens = config.run.dir.join("tokens");
+    other.data.cache = config.data.cache.clone().or(tokens.is_dir().then_some(tokens));
     other.pipeline.forward = *codec;
     other.pipeline.backward = *codec;
     for boundary in &mut other.pipeline.boundaries {
         boundary.forward = None;
         boundary.backward = None;
     }
-    let other_report = launch::run(&other, false, true)?;
+    let other_report = launch::run(&other, false, true, signals)?;
     let own_name = format!("{} / {}", config.pipeline.forward, config.pipeline.backward);
     let plot = config.run.dir.join("compare.svg");
     let curve = LossCurve::read(&own_name, &config.run.dir)?;

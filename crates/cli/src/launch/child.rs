@@ -1,6 +1,6 @@
 //! One stage process.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{self, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
@@ -10,6 +10,7 @@ use std::{env, thread};
 use thinwire_train::metrics::Event;
 
 use crate::error::CommandError;
+use crate::signals::Signal;
 
 /// The tensor library's thread count.
 const THREADS: &str = "RAYON_NUM_THREADS";
@@ -35,6 +36,8 @@ pub(super) enum Said {
     Nonsense { stage: usize, line: String },
     /// A line on its standard error.
     Line { stage: usize, text: String },
+    /// Nothing: the launcher is asked to end.
+    Asked(Signal),
     /// It has ended, and everything it said has been passed on.
     Ended { stage: usize, status: Option<ExitStatus> },
 }
@@ -48,7 +51,7 @@ pub(super) struct Child {
     /// Shared with the watcher, which takes it for good only when the process is at its end.
     process: Arc<Mutex<process::Child>>,
     /// Held open: a stage ends itself when this closes, even if the launcher is killed.
-    _stdin: Option<process::ChildStdin>,
+    stdin: Option<process::ChildStdin>,
     watcher: Option<thread::JoinHandle<()>>,
 }
 
@@ -79,7 +82,16 @@ impl Child {
         let process = Arc::new(Mutex::new(child));
         let (shared, stage) = (process.clone(), order.stage);
         let watcher = thread::spawn(move || watch(&shared, pipes, stage, &said));
-        Ok(Self { process, _stdin: stdin, watcher: Some(watcher) })
+        Ok(Self { process, stdin, watcher: Some(watcher) })
+    }
+}
+
+impl Child {
+    /// Asks the stage to end in order: a line on its standard input says who does.
+    pub(super) fn ask_to_stop(&self, signal: Signal) {
+        if let Some(mut stdin) = self.stdin.as_ref() {
+            let _ = writeln!(stdin, "{signal}"); // one that has ended is fine
+        }
     }
 }
 

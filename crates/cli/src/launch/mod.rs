@@ -18,6 +18,9 @@ use self::verdict::Verdict;
 use crate::chronicle::Chronicle;
 use crate::error::CommandError;
 use crate::run_folder::RunFolder;
+use crate::signals::{Signal, Signals};
+use crate::stopped::Stopped;
+use crate::tokenizing::tokenizing;
 
 /// How long the other stages have to end by themselves once one has failed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -35,7 +38,14 @@ pub(crate) fn resolve(mut config: Config, resume: bool) -> Result<Config, Comman
 }
 
 /// Runs all stages of `config` to the end and records what they say.
-pub(crate) fn run(config: &Config, resume: bool, overwrite: bool) -> Result<RunReport, CommandError> {
+///
+/// The first of `signals` ends them in order.
+pub(crate) fn run(
+    config: &Config,
+    resume: bool,
+    overwrite: bool,
+    signals: &Signals,
+) -> Result<RunReport, CommandError> {
     if let Some(stage) = config.stages.first() {
         return Err(format!(
             "the configuration has [[stage]] entries (the first at {}): start each with `thinwire stage`, or remove \
@@ -45,7 +55,7 @@ pub(crate) fn run(config: &Config, resume: bool, overwrite: bool) -> Result<RunR
         .into());
     }
     // What is wrong with the texts or settings is said once, before any process starts.
-    let stages = Setup::load(config.clone())?.stages();
+    let stages = Setup::load_with(config.clone(), &mut tokenizing())?.stages();
     let folder = RunFolder::of(config);
     let _lock = folder.claim(resume, overwrite)?;
     if overwrite {
@@ -57,8 +67,11 @@ pub(crate) fn run(config: &Config, resume: bool, overwrite: bool) -> Result<RunR
     folder.write_config(&local)?;
     let chronicle = Chronicle::new(config, stages, resume)?;
     let patience = config.pipeline.connect_deadline();
-    let launch = Launch { folder, stages, resume, patience, chronicle, verdict: Verdict::default() };
-    launch.run()
+    let verdict = Verdict::default();
+    let launch = Launch { folder, stages, resume, patience, chronicle, verdict, asked: None, step: None };
+    let report = launch.run(signals);
+    signals.release();
+    report
 }
 
 /// A key for each stage of a local run; kept only in the run's folder.
@@ -89,16 +102,27 @@ struct Launch {
     patience: Duration,
     chronicle: Chronicle,
     verdict: Verdict,
+    /// Who has asked for the end.
+    asked: Option<Signal>,
+    /// The last step that was recorded.
+    step: Option<u64>,
 }
 
 impl Launch {
-    fn run(mut self) -> Result<RunReport, CommandError> {
+    fn run(mut self, signals: &Signals) -> Result<RunReport, CommandError> {
         let (sender, said) = channel();
+        let asked = sender.clone();
+        // Nobody listens any more once the launcher is on its way out.
+        signals.first_to(move |signal| drop(asked.send(Said::Asked(signal))));
         let mut children = Vec::new();
         let outcome = self.start(&sender, &said, &mut children).and_then(|()| self.follow(&said, &children));
         drop(children); // ends those that still run
         outcome?;
         let report = self.chronicle.finish()?;
+        if let (Some(signal), None) = (self.asked, &report) {
+            let checkpoint = checkpoint::latest(&self.folder.checkpoints())?.map(|newest| newest.step);
+            return Err(Stopped { what: "the run".to_owned(), signal, step: self.step, checkpoint }.into());
+        }
         match self.verdict.error() {
             Some(error) => Err(error.into()),
             None => report.ok_or_else(|| "the stages ended without a result".into()),
@@ -156,17 +180,25 @@ impl Launch {
                 }
                 other => self.take(other)?,
             }
-            if self.verdict.failed() {
+            if self.verdict.failed() || self.asked.is_some() {
                 return Ok(None);
             }
         }
     }
 
-    /// Records until every stage has ended, or for a while after one has failed.
+    /// Records until every stage has ended, or for a while after one has failed or all were asked to stop.
     fn follow(&mut self, said: &Receiver<Said>, children: &[Child]) -> Result<(), CommandError> {
         let mut end = None;
+        let mut told = false;
         while self.verdict.ended() < children.len() {
-            if self.verdict.failed() {
+            if let Some(signal) = self.asked
+                && !std::mem::replace(&mut told, true)
+            {
+                for child in &*children {
+                    child.ask_to_stop(signal);
+                }
+            }
+            if self.verdict.failed() || told {
                 end.get_or_insert_with(|| Instant::now() + GRACE);
             }
             let message = match end {
@@ -185,7 +217,14 @@ impl Launch {
     fn take(&mut self, said: Said) -> Result<(), CommandError> {
         self.verdict.note(&said);
         match said {
-            Said::Event(event) => self.chronicle.record(event)?,
+            Said::Asked(signal) => self.asked = Some(signal),
+            Said::Event(Event::Failed { .. }) if self.asked.is_some() => {} // it was asked to
+            Said::Event(event) => {
+                if let Event::Step { step, .. } | Event::Resumed { step, .. } = event {
+                    self.step = self.step.max(Some(step));
+                }
+                self.chronicle.record(event)?;
+            }
             Said::Line { stage, text } => self.chronicle.record(Event::Warning { stage, text })?,
             Said::Nonsense { .. } | Said::Ended { .. } => {}
         }

@@ -33,7 +33,7 @@ impl Verdict {
                 }
                 self.ended.insert(*stage, well);
             }
-            Said::Event(_) | Said::Line { .. } => {}
+            Said::Event(_) | Said::Line { .. } | Said::Asked(_) => {}
         }
     }
 

@@ -159,6 +159,18 @@ fn message_files_that_lie_behind_good_checksums() {
             "its description speaks of raw f32 [1, 1, 2]",
         ),
         (description(&[2], raw), Shape::new(1, 1, 2), CodecId::Tah, "its frame of tah [1, 1, 2]"),
+        (
+            description(&[2], "tah:raw_below=3"),
+            Shape::new(1, 1, 2),
+            CodecId::Tah,
+            "its description speaks of raw f32 [1, 1, 2], its frame of tah [1, 1, 2]",
+        ),
+        (
+            description(&[2], "tah:raw_below=2"),
+            Shape::new(1, 1, 2),
+            CodecId::RawF32,
+            "its description speaks of tah [1, 1, 2], its frame of raw f32 [1, 1, 2]",
+        ),
         (description(&[2], "zip"), Shape::new(1, 1, 2), CodecId::Tah, "its description cannot be read"),
         (b"{}".to_vec(), Shape::new(1, 1, 2), CodecId::Tah, "its description cannot be read"),
     ] {

@@ -14,8 +14,13 @@ use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-const CODECS: [&str; 4] =
-    ["tah", "tah:g=16,a=c,p=0.3,hi=5,lo=2,tau=0", "fixed:bits=5,group=32", "raw:dtype=f32"];
+const CODECS: [&str; 5] = [
+    "tah",
+    "tah:g=16,a=c,p=0.3,hi=5,lo=2,tau=0",
+    "fixed:bits=5,group=32",
+    "tah:raw_below=400",
+    "raw:dtype=f32",
+];
 
 /// Values of mixed size with an outlier now and then, as activations have.
 fn values(len: usize) -> Vec<f32> {
@@ -140,6 +145,25 @@ fn text_output_says_the_same() {
     let text = String::from_utf8(output.stdout).unwrap();
     for part in ["raw:dtype=bf16", "x [4, 64] bf16, 256 elements", "516 bytes, 16.125 bits an element"] {
         assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn small_tensors_go_raw_below_the_threshold_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.safetensors");
+    write(&input, Dtype::BF16, &[2, 64], &bytes(Dtype::BF16, &values(128)));
+    for (codec, sent_as, error) in [
+        ("tah:raw_below=129", "raw bf16", true),
+        ("tah:raw_below=128", "tah", false),
+        ("bf16", "raw bf16", true),
+    ] {
+        for threads in ["1", "3"] {
+            let arguments = ["codec", "roundtrip", "--codec", codec, "--threads", threads];
+            let report = json(thinwire(arguments).arg(&input));
+            assert_eq!(report["sent_as"], sent_as, "{codec}");
+            assert_eq!(report["rel_sq_error"] == 0.0, error, "{codec}");
+        }
     }
 }
 

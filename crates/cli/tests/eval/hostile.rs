@@ -16,6 +16,7 @@ fn arguments_that_fit_no_model() {
     for (arguments, code, expected) in [
         (&["--boundaries", "3"][..], 1, "boundary 3 does not exist: expected 0 (behind the embedding) to 2"),
         (&["--boundaries", "1,2,1"], 1, "boundary 1 is named twice"),
+        (&["--boundaries", "none", "--codec", "tah"], 1, "--boundaries none leaves nothing for --codec"),
         (&["--sequence", "33"], 1, "sequences of 33 tokens: the model takes at most 32"),
         (&["--boundaries", "1,x"], 2, "`x`: expected block numbers with commas between them, or `none`"),
         (&["--boundaries", ""], 2, "expected block numbers"),

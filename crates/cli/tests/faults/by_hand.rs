@@ -11,13 +11,13 @@ use super::recipe::{Recipe, failed, settings, split, steps, succeed};
 
 /// A run whose recipe says where each stage is and what key it has.
 pub(crate) struct ByHand {
-    recipe: Recipe,
+    pub(crate) recipe: Recipe,
     stages: usize,
 }
 
 impl ByHand {
     /// Stages at ports of this machine that were free a moment ago.
-    fn new(stages: usize) -> Self {
+    pub(crate) fn new(stages: usize) -> Self {
         let free: Vec<_> = (0..stages).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let addresses: Vec<String> = free.iter().map(|port| port.local_addr().unwrap().to_string()).collect();
         Self::at(&addresses)

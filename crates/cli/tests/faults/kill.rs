@@ -9,7 +9,7 @@ use super::processes::{Running, signal, wait_for};
 use super::recipe::{Line, Recipe, failed, succeed};
 
 /// Slow enough that there is time to be killed in: each step takes about 20 ms on the links.
-const LONG: [&str; 3] = ["train.steps=20", "pipeline.bandwidth=8mbit", "checkpoint.every=3"];
+pub(crate) const LONG: [&str; 3] = ["train.steps=20", "pipeline.bandwidth=8mbit", "checkpoint.every=3"];
 const F32: [&str; 2] = ["pipeline.forward=f32", "pipeline.backward=f32"];
 
 /// Who is killed.
@@ -77,14 +77,14 @@ fn kill(recipe: &Recipe, stages: usize, set: &[&str], resume: bool, victim: Vict
 }
 
 /// The metrics of a run that nothing happens to.
-fn undisturbed(stages: usize, set: &[&str]) -> Vec<Line> {
+pub(crate) fn undisturbed(stages: usize, set: &[&str]) -> Vec<Line> {
     let recipe = Recipe::new();
     recipe.report(stages, set);
     recipe.metrics()
 }
 
 /// A small generator (Steele et al., 2014), so that a failure can be repeated.
-fn random(seed: &mut u64) -> u64 {
+pub(crate) fn random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33

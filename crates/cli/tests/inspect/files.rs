@@ -57,6 +57,21 @@ fn messages_are_described_and_verified() {
     }
 }
 
+/// Both streams into one file, as on a terminal: every path has its answer in its place.
+#[test]
+fn results_and_errors_keep_the_order_of_the_paths() {
+    let (folder, tensor) = tensor();
+    let (absent, screen) = (folder.path().join("absent"), folder.path().join("screen"));
+    let file = fs::File::create(&screen).unwrap();
+    let mut command = thinwire(["inspect"]);
+    command.args([&absent, &tensor]).stdout(file.try_clone().unwrap()).stderr(file);
+    assert_eq!(command.status().unwrap().code(), Some(1));
+    let screen = fs::read_to_string(&screen).unwrap();
+    let places = ["absent", "x.safetensors", "error: 1 of 2 paths could not be inspected"]
+        .map(|text| screen.find(text).unwrap_or_else(|| panic!("no {text}: {screen}")));
+    assert!(places.is_sorted(), "{screen}");
+}
+
 #[test]
 fn frames_of_any_kind_are_listed() {
     let folder = tempfile::tempdir().unwrap();

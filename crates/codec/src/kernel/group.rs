@@ -10,7 +10,7 @@ use crate::element::Element;
 use crate::scale::{Factors, MessageScale};
 use crate::simd::Simd;
 
-/// Codes of more bits than a byte holds are the portable kernels'.
+/// Codes of more bits than a byte holds are packed by other operations.
 const BYTE: u32 = 8;
 
 /// Quantizes groups, the last one maybe shorter. With `y` the scaled values of one and `largest = 2^(bits - 1) - 1`:
@@ -39,8 +39,7 @@ impl<E: Element> Kernel for Encode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        let is_for_vectors = self.bits <= BYTE && self.group.is_multiple_of(WHOLE);
-        let Some(scale) = self.scale.single().filter(|_| is_for_vectors) else { return self.portable() };
+        let Some(scale) = self.scale.moderate() else { return self.portable() };
         let (whole, rest) = self.split();
         simd::encode(simd, whole, scale);
         rest.portable();
@@ -48,9 +47,9 @@ impl<E: Element> Kernel for Encode<'_, E> {
 }
 
 impl<E> Encode<'_, E> {
-    /// The whole groups, and the last one if it is shorter.
+    /// The groups for vector kernels, and the rest.
     fn split(self) -> (Self, Self) {
-        let groups = self.x.len() / self.group;
+        let groups = vector_groups(self.x.len(), self.group);
         let (x, last_x) = self.x.split_at(groups * self.group);
         let (steps, last_steps) = self.steps.split_at_mut(groups);
         let (codes, last_codes) = self.codes.split_at_mut(bits::packed_len(x.len(), self.bits));
@@ -60,7 +59,7 @@ impl<E> Encode<'_, E> {
     }
 }
 
-/// The inverse, on checked steps: `y = (code - largest) * step`, then the message scale.
+/// The inverse, on checked steps: `y = (code - largest) * step + 0`, then the message scale.
 pub(crate) struct Decode<'a, E> {
     pub(crate) steps: &'a [[u8; 2]],
     pub(crate) codes: &'a [u8],
@@ -79,11 +78,7 @@ impl<E: Element> Kernel for Decode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        let Some(factor) =
-            self.scale.folded().filter(|_| self.bits <= BYTE && self.group.is_multiple_of(WHOLE))
-        else {
-            return self.portable();
-        };
+        let Some(factor) = self.scale.folded() else { return self.portable() };
         let (whole, rest) = self.split();
         simd::decode(simd, whole, factor);
         rest.portable();
@@ -91,9 +86,9 @@ impl<E: Element> Kernel for Decode<'_, E> {
 }
 
 impl<E> Decode<'_, E> {
-    /// The whole groups, and the last one if it is shorter.
+    /// The groups for vector kernels, and the rest.
     fn split(self) -> (Self, Self) {
-        let groups = self.out.len() / self.group;
+        let groups = vector_groups(self.out.len(), self.group);
         let (out, last_out) = self.out.split_at_mut(groups * self.group);
         let (steps, last_steps) = self.steps.split_at(groups);
         let (codes, last_codes) = self.codes.split_at(bits::packed_len(out.len(), self.bits));
@@ -101,6 +96,12 @@ impl<E> Decode<'_, E> {
         let whole = Self { steps, codes, group, bits, scale, out };
         (whole, Self { steps: last_steps, codes: last_codes, group, bits, scale, out: last_out })
     }
+}
+
+/// How many of the groups of `values` values are whole and make up a multiple of [`WHOLE`].
+fn vector_groups(values: usize, group: usize) -> usize {
+    let vectors = group.max(WHOLE);
+    values / vectors * (vectors / group)
 }
 
 /// The largest code before it is moved into the positive.

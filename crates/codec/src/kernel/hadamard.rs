@@ -4,7 +4,7 @@ mod portable;
 mod simd;
 
 pub(super) use portable::transform;
-pub(super) use simd::{transform as transform_simd, transform_whole};
+pub(super) use simd::{exact_norm, transform as transform_simd, transform_registers};
 
 /// `sqrt(G)`.
 ///

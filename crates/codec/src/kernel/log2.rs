@@ -19,9 +19,25 @@ pub(crate) fn log2(v: f32) -> f32 {
     e as f32 + quotient * t
 }
 
+/// `log2 m` on `[1, 2]` as a polynomial in `m`, lowest coefficient first: of this degree the one whose largest error is the
+/// smallest.
+pub(crate) const COARSE: [f32; 4] = [-2.153_620_7, 3.047_884, -1.051_875, 0.158_248_7];
+
+/// The largest error of [`COARSE`], rounding included.
+pub(crate) const COARSE_ERROR: f32 = 6.4e-4;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn coarse_error_is_below_the_stated_bound() {
+        for bits in (1.0_f32.to_bits()..=2.0_f32.to_bits()).step_by(7) {
+            let m = f32::from_bits(bits);
+            let coarse = COARSE.iter().rev().fold(0.0, |sum, coefficient| sum * m + coefficient);
+            assert!((coarse - m.log2()).abs() < COARSE_ERROR, "log2 {m}: {coarse}");
+        }
+    }
 
     #[test]
     fn error_is_below_the_stated_bound() {

@@ -18,9 +18,18 @@ const RHO: f32 = 1e-12;
 /// The bit of a scale on the wire that marks an outlier tile, a float's sign.
 pub(crate) const OUTLIER: u16 = 0x8000;
 
-/// Values of scratch that a kernel needs.
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Values of scratch that a kernel needs, aligned or not.
 pub(crate) const fn scratch_len(tile: usize) -> usize {
-    2 * BLOCK * tile
+    2 * BLOCK * tile + LINE / size_of::<f32>()
+}
+
+/// The part of a kernel's scratch that begins with a cache line, so that no vector lies in two of them.
+fn aligned(scratch: &mut [f32]) -> &mut [f32] {
+    let start = scratch.as_ptr().align_offset(LINE).min(LINE / size_of::<f32>());
+    &mut scratch[start..]
 }
 
 /// Quantizes tiles. With `y` the scaled values of one:
@@ -59,8 +68,10 @@ impl<E: Element> Kernel for Encode<'_, E> {
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
         let Some(scale) = self.scale.single() else { return self.portable() };
-        // The constant makes a copy without loops over the parts of a tile.
+        // The constants make copies without loops over the parts of a tile.
         match self.tile {
+            16 => simd_encode::encode(simd, self, 16, scale),
+            32 => simd_encode::encode(simd, self, 32, scale),
             WHOLE => simd_encode::encode(simd, self, WHOLE, scale),
             tile if tile.is_multiple_of(WHOLE) => simd_encode::encode(simd, self, tile, scale),
             _ => self.portable(),
@@ -92,8 +103,10 @@ impl<E: Element> Kernel for Decode<'_, E> {
 
     #[inline(always)]
     fn simd<S: Simd>(self, simd: S) {
-        // The constant makes a copy without loops over the parts of a tile.
+        // The constants make copies without loops over the parts of a tile.
         match self.tile {
+            16 => simd_decode::decode(simd, self, 16),
+            32 => simd_decode::decode(simd, self, 32),
             WHOLE => simd_decode::decode(simd, self, WHOLE),
             tile if tile.is_multiple_of(WHOLE) => simd_decode::decode(simd, self, tile),
             _ => self.portable(),

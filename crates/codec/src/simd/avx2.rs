@@ -1,4 +1,4 @@
-//! AVX2 and F16C: Intel from Haswell, AMD from Zen. Sixteen lanes are two registers.
+//! AVX2, FMA and F16C: Intel from Haswell, AMD from Zen. Sixteen lanes are two registers.
 
 #![expect(unsafe_code, reason = "vector instructions")]
 #![allow(
@@ -15,30 +15,33 @@ use std::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded};
-use super::{PACK_ROOM, Simd};
+use super::layout::{JOIN, LANES_TO_STREAM, STREAM_TO_LANES, padded, wide};
+use super::{PACK_ROOM, Simd, WIDE_ROOM};
 use crate::kernel::{Kernel, LANES};
 
-/// Proof that the processor has AVX2 and F16C.
+/// Proof that the processor has AVX2, FMA and F16C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(crate) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c")).then_some(Self(()))
+        (is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c"))
+        .then_some(Self(()))
     }
 }
 
 /// Instructions on registers.
 macro_rules! avx2 {
     ($call:expr) => {
-        // SAFETY: `self` is an `Avx2`, which `detect` alone makes where both features are there; nothing else is
+        // SAFETY: `self` is an `Avx2`, which `detect` alone makes where every feature is there; nothing else is
         // asked of the caller of an intrinsic on registers.
         unsafe { $call }
     };
 }
 
-#[target_feature(enable = "avx2,f16c")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn run<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     kernel.simd(simd)
 }
@@ -50,6 +53,9 @@ macro_rules! each {
     };
     ($call:path, $a:expr, $b:expr) => {
         avx2!([$call($a[0], $b[0]), $call($a[1], $b[1])])
+    };
+    ($call:path, $a:expr, $b:expr, $c:expr) => {
+        avx2!([$call($a[0], $b[0], $c[0]), $call($a[1], $b[1], $c[1])])
     };
 }
 
@@ -254,7 +260,8 @@ impl Simd for Avx2 {
         macro_rules! stride {
             ($v:expr, $second:literal, $swap:expr) => {{
                 let (v, swapped) = ($v, $swap);
-                _mm256_blend_ps::<$second>(_mm256_add_ps(v, swapped), _mm256_sub_ps(swapped, v))
+                let signs = _mm256_blend_ps::<$second>(_mm256_set1_ps(1.0), _mm256_set1_ps(-1.0));
+                _mm256_fmadd_ps(v, signs, swapped)
             }};
         }
         avx2!({
@@ -273,17 +280,20 @@ impl Simd for Avx2 {
         avx2!({
             let mut words = [_mm256_setzero_si256(); 4];
             for (words, [low, high]) in words.iter_mut().zip(v) {
-                let offset = _mm256_set1_epi32(offset);
-                let low = _mm256_add_epi32(_mm256_cvtps_epi32(low), offset);
-                let high = _mm256_add_epi32(_mm256_cvtps_epi32(high), offset);
-                *words = _mm256_packs_epi32(low, high);
+                *words = _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high));
             }
             // Packing went through each 128-bit lane on its own: four codes of each register.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-            [
-                _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[0], words[1]), order),
-                _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[2], words[3]), order),
-            ]
+            let mut codes = [_mm256_setzero_si256(); 2];
+            for (codes, words) in codes.iter_mut().zip(words.as_chunks::<2>().0) {
+                let bytes = if offset == 0 {
+                    _mm256_packus_epi16(words[0], words[1])
+                } else {
+                    _mm256_add_epi8(_mm256_packs_epi16(words[0], words[1]), _mm256_set1_epi8(offset as i8))
+                };
+                *codes = _mm256_permutevar8x32_epi32(bytes, order);
+            }
+            codes
         })
     }
 
@@ -342,7 +352,58 @@ impl Simd for Avx2 {
             None => self.unpack_room(width, &padded(&bytes[..8 * width as usize])),
         }
     }
+
+    #[inline(always)]
+    fn pack_wide(self, width: u32, v: [Self::Floats; 4], offset: i32, out: &mut [u8]) {
+        let streams = self.wide_streams(width, v, offset);
+        let len = 8 * width as usize;
+        if let Some(room) = out.first_chunk_mut::<WIDE_ROOM>() {
+            self.store_wide_streams(width, streams, room);
+        } else {
+            let mut bytes = [0; WIDE_ROOM];
+            self.store_wide_streams(width, streams, &mut bytes);
+            out[..len].copy_from_slice(&bytes[..len]);
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide(self, width: u32, bytes: &[u8]) -> [Self::Floats; 4] {
+        match bytes.first_chunk::<WIDE_ROOM>() {
+            Some(room) => self.unpack_wide_room(width, room),
+            None => self.unpack_wide_room(width, &padded(&bytes[..8 * width as usize])),
+        }
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
+        each!(_mm256_fmadd_ps, a, b, c)
+    }
+
+    #[inline(always)]
+    fn dequantize(
+        self,
+        width: u32,
+        bytes: &[u8],
+        step: Self::Floats,
+        zero: Self::Floats,
+    ) -> [Self::Floats; 4] {
+        let mut values = if width <= NARROW {
+            match bytes.first_chunk() {
+                Some(room) => self.unpack_narrow(width, room),
+                None => self.unpack_narrow(width, &padded(&bytes[..8 * width as usize])),
+            }
+        } else {
+            self.codes_to_floats(self.unpack(width, bytes))
+        };
+        for value in &mut values {
+            *value = self.mul_add(*value, step, zero);
+        }
+        values
+    }
 }
+
+/// Eight codes of up to this many bits fit one 32-bit lane.
+const NARROW: u32 = 4;
 
 impl Avx2 {
     /// The part of a shuffle table for sixteen codes, in both lanes.
@@ -367,6 +428,29 @@ impl Avx2 {
             // SAFETY: `self` proves the feature; 16 bytes are written, the array's size.
             unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), stream) }
         }
+    }
+
+    /// The codes of up to [`NARROW`] bits in front, as floats: eight at a time are shifted out of a stream that every lane
+    /// has.
+    #[inline(always)]
+    fn unpack_narrow(self, width: u32, bytes: &[u8; 32]) -> [[__m256; 2]; 4] {
+        let mut codes = [self.splat(0.0); 4];
+        let (starts, largest) = avx2!((
+            _mm256_mullo_epi32(
+                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                _mm256_set1_epi32(width.cast_signed())
+            ),
+            _mm256_set1_epi32((1 << width) - 1),
+        ));
+        for (i, codes) in codes.as_flattened_mut().iter_mut().enumerate() {
+            let stream: &[u8; 4] = bytes[i * width as usize..].first_chunk().expect("a width of at most 4");
+            let stream = i32::from_le_bytes(*stream);
+            *codes = avx2!({
+                let moved = _mm256_srlv_epi32(_mm256_set1_epi32(stream), starts);
+                _mm256_cvtepi32_ps(_mm256_and_si256(moved, largest))
+            });
+        }
+        codes
     }
 
     #[inline(always)]
@@ -408,6 +492,76 @@ impl Avx2 {
     fn mask(self, lanes: [__m256; 2]) -> u16 {
         let [low, high] = each!(_mm256_movemask_ps, lanes);
         (low | high << 8) as u16
+    }
+
+    /// Rounded floats with `offset` as streams of eight codes in each 128 bits.
+    #[inline(always)]
+    fn wide_streams(self, width: u32, v: [[__m256; 2]; 4], offset: i32) -> [__m256i; 4] {
+        let mut streams = [avx2!(_mm256_setzero_si256()); 4];
+        for (stream, [low, high]) in streams.iter_mut().zip(v) {
+            *stream = avx2!({
+                let offset = _mm256_set1_epi32(offset);
+                let low = _mm256_add_epi32(_mm256_cvtps_epi32(low), offset);
+                let high = _mm256_add_epi32(_mm256_cvtps_epi32(high), offset);
+                // Packing goes through each 128-bit lane on its own.
+                let codes = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi32(low, high));
+                // Codes join to pairs, pairs to fours, fours to eights.
+                let pairs = self.join(codes, width, 16, 0x0000_0001_0000_0001);
+                let fours = self.join(pairs, 2 * width, 32, 1);
+                let bits = i64::from(4 * width);
+                let low = _mm256_srlv_epi64(fours, _mm256_setr_epi64x(0, 64 - bits, 0, 64 - bits));
+                let high = _mm256_sllv_epi64(_mm256_bsrli_epi128::<8>(fours), _mm256_set1_epi64x(bits));
+                _mm256_or_si256(low, high)
+            });
+        }
+        streams
+    }
+
+    /// In each of the lanes that `ones` marks, twice `lane` bits wide, moves the upper half down to bit `bits`.
+    #[inline(always)]
+    fn join(self, v: __m256i, bits: u32, lane: u32, ones: i64) -> __m256i {
+        avx2!({
+            let low = _mm256_set1_epi64x(((1 << lane) - 1) * ones);
+            let high = _mm256_andnot_si256(low, v);
+            let moved = _mm256_srlv_epi64(high, _mm256_set1_epi64x(i64::from(lane - bits)));
+            _mm256_or_si256(_mm256_and_si256(v, low), moved)
+        })
+    }
+
+    /// As [`Self::store_streams`], of eight codes each.
+    #[inline(always)]
+    fn store_wide_streams(self, width: u32, streams: [__m256i; 4], out: &mut [u8; WIDE_ROOM]) {
+        let len = width as usize;
+        for (i, stream) in streams.into_iter().enumerate() {
+            let halves = avx2!([_mm256_castsi256_si128(stream), _mm256_extracti128_si256::<1>(stream)]);
+            for (half, place) in halves.into_iter().zip([2 * i * len, (2 * i + 1) * len]) {
+                let place: &mut [u8; 16] = out[place..].first_chunk_mut().expect("a width of at most 16");
+                // SAFETY: `self` proves the feature; 16 bytes are written, the array's size.
+                unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), half) }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_wide_room(self, width: u32, bytes: &[u8; WIDE_ROOM]) -> [[__m256; 2]; 4] {
+        let wide = wide(width);
+        let (table, shifts): (&[u8; 32], &[u32; 8]) =
+            (wide.to_lanes.first_chunk().expect("64"), wide.shifts.first_chunk().expect("16"));
+        // SAFETY: `self` proves the feature; each load reads 32 bytes, the size of its array.
+        let (table, shifts) = unsafe {
+            (_mm256_loadu_si256(table.as_ptr().cast()), _mm256_loadu_si256(shifts.as_ptr().cast()))
+        };
+        let mut floats = [self.splat(0.0); 4];
+        for (i, floats) in floats.as_flattened_mut().iter_mut().enumerate() {
+            let stream: &[u8; 16] = bytes[i * width as usize..].first_chunk().expect("a width of at most 16");
+            // SAFETY: `self` proves the feature; 16 bytes are read, the array's size.
+            let stream = unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(stream.as_ptr().cast())) };
+            *floats = avx2!({
+                let codes = _mm256_srlv_epi32(_mm256_shuffle_epi8(stream, table), shifts);
+                _mm256_cvtepi32_ps(_mm256_and_si256(codes, _mm256_set1_epi32((1 << width) - 1)))
+            });
+        }
+        floats
     }
 }
 

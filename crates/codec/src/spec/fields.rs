@@ -1,6 +1,15 @@
+use std::fmt;
 use std::str::FromStr;
 
 use crate::SpecError;
+
+/// A setting that `fixed` and `tah` share.
+pub(crate) const RAW_BELOW: &str = "raw_below";
+
+/// The setting at the end of a spec's text, which older builds read as long as it is 0.
+pub(crate) fn write_raw_below(f: &mut fmt::Formatter<'_>, raw_below: usize) -> fmt::Result {
+    if raw_below == 0 { Ok(()) } else { write!(f, ",{RAW_BELOW}={raw_below}") }
+}
 
 /// The `key=value` pairs of a spec, each key known and given once.
 pub(crate) struct Fields<'a> {
@@ -29,6 +38,11 @@ impl<'a> Fields<'a> {
     /// The value given for `key`.
     pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
         self.pairs.iter().find(|&&(given, _)| given == key).map(|&(_, value)| value)
+    }
+
+    /// The value given for [`RAW_BELOW`], or 0.
+    pub(crate) fn raw_below(&self) -> Result<usize, SpecError> {
+        self.number(RAW_BELOW, 0, "a whole number of values")
     }
 
     /// The value given for `key` as a number, or `default`. `range` says what is allowed, for the error.

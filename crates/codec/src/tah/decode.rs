@@ -1,14 +1,15 @@
 use half::f16;
 
 use super::layout::{Layout, Sections};
-use super::{Scratch, Tah};
+use super::{SampleCoder, Scratch};
 use crate::element::Element;
 use crate::kernel::bits;
 use crate::kernel::tile::{self, OUTLIER};
 use crate::scale::MessageScale;
-use crate::{DecodeError, Isa, TahSettings, threads};
+use crate::threads::Workers;
+use crate::{DecodeError, Isa, TahSettings};
 
-impl Tah {
+impl SampleCoder {
     /// Refuses a block that no encoder writes; otherwise unpacks the pivots and widths of its tiles.
     pub(super) fn check_sample(
         &mut self,
@@ -33,14 +34,14 @@ impl Tah {
     /// Reads a checked block into `out: [tokens, channels]`, each thread `tokens` tokens.
     pub(super) fn decode_sample<E: Element>(
         &mut self,
-        isa: Isa,
+        workers: &Workers,
         layout: &Layout,
         tokens: usize,
         block: Sections<&[u8]>,
         scale: MessageScale,
         out: &mut [E],
     ) {
-        let decoder = Decoder { isa, layout, settings: self.settings, scale };
+        let decoder = Decoder { isa: workers.isa, layout, settings: self.settings, scale };
         let tiles = tokens * layout.tiles_per_token;
         let mut codes = block.codes;
         let zeros = block.zeros.as_chunks().0.chunks(tiles);
@@ -52,7 +53,7 @@ impl Tah {
             Part { zeros, scales, pivots, widths, codes: part }
         });
         let outs = out.chunks_mut(tokens * layout.channels);
-        threads::for_each(outs.zip(parts).zip(&mut self.scratch), |((out, part), scratch)| {
+        workers.for_each(outs.zip(parts).zip(&mut self.scratch), |((out, part), scratch)| {
             decoder.tiles(part, out, scratch);
         });
     }

@@ -1,29 +1,35 @@
 use super::layout::{Layout, Sections};
-use super::{Scratch, Tah};
+use super::{SampleCoder, Scratch, allocate};
 use crate::element::Element;
-use crate::kernel::entropy::Entropies;
+use crate::kernel::entropy::{self, Entropies};
 use crate::kernel::{bits, tile};
 use crate::scale::{Factors, MessageScale};
-use crate::{Isa, TahSettings, threads};
+use crate::threads::Workers;
+use crate::{Isa, TahSettings};
 
-impl Tah {
+impl SampleCoder {
     /// Writes the block of one sample, `x: [tokens, channels]`, each thread `tokens` tokens.
     pub(super) fn encode_sample<E: Element>(
         &mut self,
-        isa: Isa,
+        workers: &Workers,
         layout: &Layout,
         tokens: usize,
         x: &[E],
         scale: MessageScale,
         out: Sections<&mut [u8]>,
     ) {
-        let encoder = Encoder { isa, layout, settings: self.settings, scale: scale.scaling() };
+        let encoder = Encoder { isa: workers.isa, layout, settings: self.settings, scale: scale.scaling() };
         let per_part = tokens * layout.channels;
 
-        let entropies = self.entropies.chunks_mut(tokens * layout.allocations_per_token());
-        let parts = x.chunks(per_part).zip(entropies).zip(&mut self.scratch);
-        threads::for_each(parts, |((x, entropies), scratch)| encoder.entropies(x, entropies, scratch));
-        self.ranking.mark_high(&self.entropies, layout.high, out.map);
+        if layout.high == 0 || layout.high == layout.allocations {
+            allocate::mark_all(layout.allocations, layout.high > 0, out.map);
+        } else {
+            let entropies = self.entropies.chunks_mut(tokens * layout.allocations_per_token());
+            let parts = x.chunks(per_part).zip(entropies).zip(&mut self.scratch);
+            workers.for_each(parts, |((x, entropies), scratch)| encoder.estimate(x, entropies, scratch));
+            let estimates = encoder.estimates(&self.entropies);
+            self.ranking.mark_high(estimates, layout.high, out.map, |tile| encoder.entropy(x, tile));
+        }
         layout.widths(out.map, &mut self.widths);
 
         let tiles = tokens * layout.tiles_per_token;
@@ -36,7 +42,7 @@ impl Tah {
                 codes.split_off_mut(..self.settings.codes_len(widths)).expect("the section holds all codes");
             Part { zeros, scales, pivots, widths, codes: part }
         });
-        threads::for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
+        workers.for_each(x.chunks(per_part).zip(parts).zip(&mut self.scratch), |((x, part), scratch)| {
             encoder.tiles(x, part, scratch);
         });
         codes.fill(0);
@@ -62,11 +68,16 @@ struct Part<'a> {
 }
 
 impl Encoder<'_> {
-    /// The entropy of every allocation tile of some tokens.
-    fn entropies<E: Element>(&self, x: &[E], out: &mut [f32], scratch: &mut Scratch) {
-        let len = self.layout.tiles_per_allocation * self.settings.tile;
+    /// Values of an allocation tile, the last one of a token maybe with fewer.
+    fn allocation_len(&self) -> usize {
+        self.layout.tiles_per_allocation * self.settings.tile
+    }
+
+    /// An estimate of the entropy of every allocation tile of some tokens.
+    fn estimate<E: Element>(&self, x: &[E], out: &mut [f32], scratch: &mut Scratch) {
+        let len = self.allocation_len();
         if self.layout.channels.is_multiple_of(len) {
-            return self.isa.run(Entropies { x, len, scale: self.scale, out });
+            return self.isa.run(entropy::Estimates(Entropies { x, len, scale: self.scale, out }));
         }
         let per_token = self.layout.allocations_per_token();
         for (x, out) in x.chunks_exact(self.layout.channels).zip(out.chunks_exact_mut(per_token)) {
@@ -74,12 +85,28 @@ impl Encoder<'_> {
             let whole = scratch.token.len() / len;
             let (x, last_x) = scratch.token.split_at(whole * len);
             let (out, last_out) = out.split_at_mut(whole);
-            self.isa.run(Entropies { x, len, scale: Factors::ONE, out });
+            self.isa.run(entropy::Estimates(Entropies { x, len, scale: Factors::ONE, out }));
             if !last_x.is_empty() {
-                let len = last_x.len();
-                self.isa.run(Entropies { x: last_x, len, scale: Factors::ONE, out: last_out });
+                let (x, len, out) = (last_x, last_x.len(), last_out);
+                self.isa.run(entropy::Estimates(Entropies { x, len, scale: Factors::ONE, out }));
             }
         }
+    }
+
+    fn estimates<'a>(&self, entropies: &'a [f32]) -> allocate::Estimates<'a> {
+        let len = self.allocation_len();
+        allocate::Estimates { entropies, margin: entropy::margin(len), limit: (len as f32).log2() }
+    }
+
+    /// The entropy of an allocation tile of a sample.
+    fn entropy<E: Element>(&self, x: &[E], tile: usize) -> f32 {
+        let (per_token, len) = (self.layout.allocations_per_token(), self.allocation_len());
+        let token = &x[tile / per_token * self.layout.channels..][..self.layout.channels];
+        let x = &token[tile % per_token * len..];
+        let x = &x[..len.min(x.len())];
+        let mut out = [0.0];
+        self.isa.run(Entropies { x, len: x.len(), scale: self.scale, out: &mut out });
+        out[0]
     }
 
     /// Quantizes every tile of some tokens.

@@ -91,11 +91,19 @@ impl Layout {
 
     /// Bits of a code in every quantization tile of a sample, by the sample's width map.
     pub(super) fn widths(&self, map: &[u8], widths: &mut [u8]) {
+        let bits = [self.low_bits as u8, self.high_bits as u8];
+        if self.tiles_per_allocation == 1 {
+            for (widths, byte) in widths.chunks_mut(8).zip(map) {
+                for (i, width) in widths.iter_mut().enumerate() {
+                    *width = bits[usize::from(byte >> i & 1)];
+                }
+            }
+            return;
+        }
         let mut allocation = 0;
         for token in widths.chunks_exact_mut(self.tiles_per_token) {
             for tiles in token.chunks_mut(self.tiles_per_allocation) {
-                let bits = if allocate::is_high(map, allocation) { self.high_bits } else { self.low_bits };
-                tiles.fill(bits as u8);
+                tiles.fill(bits[usize::from(allocate::is_high(map, allocation))]);
                 allocation += 1;
             }
         }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::SpecError;
-use crate::spec::Fields;
+use crate::spec::{Fields, RAW_BELOW, write_raw_below};
 
 /// TAH-Quant's settings: `tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2`, which are the defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +20,8 @@ pub struct TahSettings {
     /// `tau`: a tile whose largest magnitude is more than this many times the second largest is transformed.
     /// 0 transforms every tile (but all-zero ones, where it makes no difference), infinity none.
     pub outlier_ratio: f32,
+    /// `raw_below`: tensors of fewer values than this are sent raw, in their own number format.
+    pub raw_below: usize,
 }
 
 /// How many neighbouring channels of a token share one width.
@@ -40,12 +42,13 @@ impl Default for TahSettings {
             high_bits: 4,
             low_bits: 3,
             outlier_ratio: 2.0,
+            raw_below: 0,
         }
     }
 }
 
 impl TahSettings {
-    pub(crate) const KEYS: &'static [&'static str] = &["g", "a", "p", "hi", "lo", "tau"];
+    pub(crate) const KEYS: &'static [&'static str] = &["g", "a", "p", "hi", "lo", "tau", RAW_BELOW];
 
     const MAX_ALLOCATION: usize = 1 << 20;
     const TILE_RANGE: &'static str = "a power of two from 8 to 1024";
@@ -63,6 +66,7 @@ impl TahSettings {
             high_bits: fields.number("hi", default.high_bits, Self::BITS_RANGE)?,
             low_bits: fields.number("lo", default.low_bits, Self::BITS_RANGE)?,
             outlier_ratio: fields.number("tau", default.outlier_ratio, Self::RATIO_RANGE)?,
+            raw_below: fields.raw_below()?,
         })
     }
 
@@ -108,7 +112,8 @@ impl fmt::Display for TahSettings {
             f,
             "tah:g={},a={},p={},hi={},lo={},tau={}",
             self.tile, self.allocation, self.high_share, self.high_bits, self.low_bits, self.outlier_ratio
-        )
+        )?;
+        write_raw_below(f, self.raw_below)
     }
 }
 

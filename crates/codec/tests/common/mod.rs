@@ -52,6 +52,8 @@ pub(crate) fn specs() -> Vec<CodecSpec> {
         "tah:g=32,a=c,p=0.3,hi=5,lo=3,tau=inf",
         "tah:g=128,a=256,p=1,hi=7,lo=6,tau=1",
         "tah:g=16,p=0,hi=4,lo=3",
+        "fixed:raw_below=200",
+        "tah:raw_below=300",
     ]
     .map(|text| text.parse().unwrap())
     .to_vec()

@@ -125,6 +125,7 @@ pub(crate) fn tah_settings() -> impl Strategy<Value = thinwire_codec::TahSetting
             high_bits: a.max(b),
             low_bits: a.min(b),
             outlier_ratio,
+            raw_below: 0,
         },
     )
 }

@@ -79,30 +79,40 @@ fn every_difference_is_named_at_both_ends() {
     second.terms.add("codec", "tah").unwrap();
     second.stages = 3;
     second.run = RunId([9; 16]);
-    let [at_first, at_second] = meet(&first, &second);
-    let (seven, nine) = ("07".repeat(16), "09".repeat(16));
+    let [at_first, at_second] = meet(&first, &second).map(Result::unwrap_err);
+    for error in [&at_first, &at_second] {
+        assert!(!error.to_string().contains("run: "), "a run is named after its terms: {error}");
+    }
     assert_names(
-        &at_first.unwrap_err(),
+        &at_first,
         &[
             "stage 1 in memory",
             "number of stages: stage 0 (here) has 2, stage 1 has 3",
-            &format!("run: stage 0 (here) has {seven}, stage 1 has {nine}"),
             "layer map: stage 0 (here) has 0-3|4-7, stage 1 has 0-1|2-7",
             "tokenizer: stage 0 (here) has bytes, stage 1 has none",
             "codec: stage 0 (here) has none, stage 1 has tah",
         ],
     );
     assert_names(
-        &at_second.unwrap_err(),
+        &at_second,
         &[
             "stage 0 in memory",
             "number of stages: stage 1 (here) has 3, stage 0 has 2",
-            &format!("run: stage 1 (here) has {nine}, stage 0 has {seven}"),
             "layer map: stage 1 (here) has 0-1|2-7, stage 0 has 0-3|4-7",
             "tokenizer: stage 1 (here) has none, stage 0 has bytes",
             "codec: stage 1 (here) has tah, stage 0 has none",
         ],
     );
+}
+
+#[test]
+fn another_run_with_equal_terms_is_named() {
+    let mut second = config(1).hello;
+    second.run = RunId([9; 16]);
+    let (seven, nine) = ("07".repeat(16), "09".repeat(16));
+    let [at_first, at_second] = meet(&config(0).hello, &second).map(Result::unwrap_err);
+    assert_names(&at_first, &[&format!("run: stage 0 (here) has {seven}, stage 1 has {nine}")]);
+    assert_names(&at_second, &[&format!("run: stage 1 (here) has {nine}, stage 0 has {seven}")]);
 }
 
 #[test]

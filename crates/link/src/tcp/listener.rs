@@ -1,7 +1,7 @@
 //! The side that listens.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io,
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::mpsc,
@@ -22,9 +22,12 @@ use super::establish::{Keys, establish, linger};
 /// How often a waiting listener looks for new connections.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How many connections may be in their handshake at once. Those beyond it wait in the system's queue, for a
-/// handshake's deadline at most.
+/// How many connections may be in their handshake at once.
 const AT_ONCE: usize = 16;
+
+/// How many connections may be there that have said nothing yet. The oldest makes room for one more: the right peer
+/// speaks first, so it is never silent for long.
+const SILENT: usize = 256;
 
 /// A bound TCP port.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ impl Listener {
     /// Waits for the stage that holds the `pinned` key.
     ///
     /// Connections of others, and those that say nothing, are refused while it goes on listening; several are in
-    /// their handshake at once, so that a silent one does not keep the right one out.
+    /// their handshake at once, from their first byte on, so that silent ones do not keep the right one out.
     ///
     /// # Errors
     /// [`LinkError::Disagreement`], [`LinkError::Hello`] and [`LinkError::Frame`] (another protocol version) for
@@ -83,20 +86,17 @@ impl Listener {
         let countdown = Countdown::start(candidates.config.deadlines.connect);
         let mut last_refusal = None;
         while !countdown.is_over() {
-            if candidates.sockets.len() < AT_ONCE {
-                match self
-                    .listener
-                    .accept()
-                    .and_then(|(socket, peer)| candidates.examine(scope, socket, peer))
-                {
-                    Ok(()) => continue,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(source) => {
-                        last_refusal = Some(Box::new(LinkError::Accept { address: self.address, source }));
-                    }
-                }
+            let failed = |source| Box::new(LinkError::Accept { address: self.address, source });
+            let mut wait = POLL.min(countdown.left());
+            match self.listener.accept().and_then(|(socket, peer)| candidates.welcome(socket, peer)) {
+                Ok(()) => wait = Duration::ZERO, // there may be more in the queue
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(source) => last_refusal = Some(failed(source)),
             }
-            match candidates.next_verdict(POLL.min(countdown.left())) {
+            if let Err(source) = candidates.examine_those_that_speak(scope) {
+                last_refusal = Some(failed(source));
+            }
+            match candidates.next_verdict(wait) {
                 Some(Ok(link)) => return Ok(link),
                 Some(Err(error)) if concerns_the_right_peer(&error) => return Err(error),
                 Some(Err(error)) => last_refusal = Some(Box::new(error)),
@@ -124,10 +124,27 @@ enum Report {
     Gone,
 }
 
-/// Connections in their handshake, each in a thread of its own.
+/// A connection that has not begun its handshake.
+struct Newcomer {
+    socket: TcpStream,
+    address: SocketAddr,
+    /// Of the handshake, and of the silence before it.
+    countdown: Countdown,
+}
+
+impl Newcomer {
+    /// Whether there is something to examine: bytes, an end, or a deadline that is over.
+    fn is_due(&self) -> bool {
+        let peeked = self.socket.peek(&mut [0]);
+        self.countdown.is_over() || !peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+/// Connections that are silent, and those in their handshake, each in a thread of its own.
 struct Candidates<'a> {
     keys: Keys<'a>,
     config: &'a LinkConfig,
+    newcomers: VecDeque<Newcomer>,
     sockets: HashMap<u64, TcpStream>,
     came: u64,
     reports: mpsc::Receiver<(u64, Report)>,
@@ -137,26 +154,45 @@ struct Candidates<'a> {
 impl<'env> Candidates<'env> {
     fn new(keys: Keys<'env>, config: &'env LinkConfig) -> Self {
         let (reporter, reports) = mpsc::channel();
-        Self { keys, config, sockets: HashMap::new(), came: 0, reports, reporter }
+        let (newcomers, sockets) = (VecDeque::new(), HashMap::new());
+        Self { keys, config, newcomers, sockets, came: 0, reports, reporter }
     }
 
-    /// Begins the handshake of one more connection.
+    /// Takes one more connection, which may be silent.
+    fn welcome(&mut self, socket: TcpStream, address: SocketAddr) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        if self.newcomers.len() == SILENT {
+            self.newcomers.pop_front();
+        }
+        let countdown = Countdown::start(self.config.deadlines.handshake);
+        self.newcomers.push_back(Newcomer { socket, address, countdown });
+        Ok(())
+    }
+
+    /// Begins the handshakes of those that have spoken, as many as there is room for.
+    fn examine_those_that_speak<'scope>(&mut self, scope: &'scope Scope<'scope, 'env>) -> io::Result<()> {
+        let mut index = 0;
+        while self.sockets.len() < AT_ONCE && index < self.newcomers.len() {
+            if !self.newcomers[index].is_due() {
+                index += 1;
+            } else if let Some(newcomer) = self.newcomers.remove(index) {
+                self.examine(scope, newcomer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the handshake of one connection.
     ///
     /// # Errors
     /// The socket's, or the system's where it has no room for one more thread.
-    fn examine<'scope>(
-        &mut self,
-        scope: &'scope Scope<'scope, 'env>,
-        socket: TcpStream,
-        address: SocketAddr,
-    ) -> io::Result<()> {
-        // Some systems hand the listener's mode on to its connections.
+    fn examine<'scope>(&mut self, scope: &'scope Scope<'scope, 'env>, newcomer: Newcomer) -> io::Result<()> {
+        let Newcomer { socket, address, countdown: handshake } = newcomer;
         socket.set_nonblocking(false)?;
         let (spare, copy) = (socket.try_clone()?, socket.try_clone()?);
         let number = self.came;
         self.came += 1;
         let (keys, config, reporter) = (self.keys, self.config, self.reporter.clone());
-        let handshake = Countdown::start(config.deadlines.handshake);
         thread::Builder::new().name(format!("handshake with {address}")).spawn_scoped(scope, move || {
             let tls = tls::server(keys.identity, keys.pinned);
             let verdict = establish(socket, address, tls, keys, config, handshake);

@@ -37,12 +37,12 @@ pub enum ConfigError {
         reason: String,
     },
     /// A key that no section has.
-    #[error("{key}: unknown key; did you mean {nearest}?")]
+    #[error("{key}: unknown key; {hint}")]
     UnknownKey {
         /// The key as written, dotted.
         key: String,
-        /// The known key that looks most like it, dotted.
-        nearest: String,
+        /// The known key that it is meant to be, or those that there are.
+        hint: String,
     },
     /// A key is missing, or its value has the wrong type or form.
     #[error("{}{reason}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
@@ -69,7 +69,7 @@ pub enum ConfigError {
     #[error("model.pretrained")]
     Pretrained {
         /// Why not.
-        source: thinwire_pretrained::Error,
+        source: Box<thinwire_pretrained::Error>,
     },
     /// The configuration could not be written as TOML.
     #[error("cannot write the configuration as TOML")]

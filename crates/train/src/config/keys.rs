@@ -18,7 +18,7 @@ fn check_table(table: &Table, parent: &str, known: &[String]) -> Result<(), Conf
     for (name, value) in table {
         let key = join(parent, name);
         if !known.contains(&key) {
-            return Err(ConfigError::UnknownKey { nearest: nearest(&key, known), key });
+            return Err(ConfigError::UnknownKey { hint: hint(&key, parent, known), key });
         }
         match value {
             Value::Table(table) => check_table(table, &key, known)?,
@@ -33,19 +33,39 @@ fn check_table(table: &Table, parent: &str, known: &[String]) -> Result<(), Conf
     Ok(())
 }
 
-/// The known key most like `key`: first by its last name, then as a whole (a name may sit in the wrong
+/// How alike two names must be (1: equal) for one to be taken for the other: `lr` and `learning_rate` are at 0.746,
+/// words of other meaning, such as `precision` and `epsilon`, at 0.73 and less.
+const ALIKE: f64 = 0.74;
+
+/// The known key that `key` is meant to be, or else the keys that there are in its section.
+fn hint(key: &str, parent: &str, known: &[String]) -> String {
+    if let Some(nearest) = nearest(key, known) {
+        return format!("did you mean {nearest}?");
+    }
+    let siblings: Vec<&str> =
+        known.iter().filter(|key| section(key) == parent).map(|key| last_name(key)).collect();
+    let (what, place) = if parent.is_empty() { ("sections", "") } else { ("keys of ", parent) };
+    format!("the {what}{place} are {}", siblings.join(", "))
+}
+
+/// The known key most like `key`, if one is: first by its last name, then as a whole (a name may sit in the wrong
 /// section). Jaro and Winkler's measure finds abbreviations as well as slips: `lr` is most like
 /// `learning_rate`.
-fn nearest(key: &str, known: &[String]) -> String {
+fn nearest<'a>(key: &str, known: &'a [String]) -> Option<&'a str> {
     let likeness = |candidate: &str| {
         let names = strsim::jaro_winkler(last_name(key), last_name(candidate));
         (names, strsim::jaro_winkler(key, candidate))
     };
-    let by_likeness = |a: &&String, b: &&String| {
-        let ((a_name, a_whole), (b_name, b_whole)) = (likeness(a), likeness(b));
-        a_name.total_cmp(&b_name).then(a_whole.total_cmp(&b_whole))
-    };
-    known.iter().max_by(by_likeness).cloned().unwrap_or_default()
+    let alike = known.iter().map(|known| (likeness(known), known.as_str()));
+    let alike = alike.filter(|((names, _), _)| *names >= ALIKE);
+    let best = alike.max_by(|((a_name, a_whole), _), ((b_name, b_whole), _)| {
+        a_name.total_cmp(b_name).then(a_whole.total_cmp(b_whole))
+    });
+    best.map(|(_, known)| known)
+}
+
+fn section(key: &str) -> &str {
+    key.rsplit_once('.').map_or("", |(section, _)| section)
 }
 
 fn last_name(key: &str) -> &str {
@@ -178,5 +198,16 @@ mod tests {
         let table: Table = "text = ''".parse().unwrap();
         let error = check::<Outer>(&table).unwrap_err();
         assert_eq!(error.to_string(), "text: unknown key; did you mean item.text?");
+    }
+
+    #[test]
+    fn a_name_like_no_other_gets_the_names_there_are() {
+        for (text, expected) in [
+            ("foo.bar = 1", "foo: unknown key; the sections are first, inner, item"),
+            ("[inner]\nzzz = 1", "inner.zzz: unknown key; the keys of inner are text, number"),
+        ] {
+            let error = check::<Outer>(&text.parse().unwrap()).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
     }
 }

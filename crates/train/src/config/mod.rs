@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use checkpoint::CheckpointConfig;
-pub use data::{DataConfig, TokenizerSource};
+pub use data::{DataConfig, Sources};
 pub use error::ConfigError;
 pub use eval::EvalConfig;
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
@@ -43,6 +43,7 @@ pub use pipeline::{
 pub use rope_scaling::RopeScaling;
 pub use run::RunConfig;
 pub use stage::StageConfig;
+pub use thinwire_data::TokenizerSource;
 pub use train::TrainConfig;
 
 use error::require;
@@ -164,6 +165,7 @@ impl Config {
     /// The first value that is not valid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.model.validate()?;
+        self.data.validate()?;
         self.train.validate()?;
         require(
             self.train.sequence <= self.model.context,

@@ -26,6 +26,9 @@ pub struct PipelineConfig {
     pub forward: CodecSpec,
     /// Codec of the gradients. Default `fixed:bits=6,group=64`.
     pub backward: CodecSpec,
+    /// Threads that share a message in encoding, and as many in decoding it, at every boundary. Default 1, which leaves the
+    /// cores to the model. Each process may have its own.
+    pub codec_threads: usize,
     /// Rate each direction of each boundary is held to, as `"100mbit"`. Default: not throttled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
@@ -107,6 +110,7 @@ impl Default for PipelineConfig {
             layers: LayerPlan::Auto,
             forward: spec("tah"),
             backward: spec("fixed:bits=6,group=64"),
+            codec_threads: 1,
             bandwidth: None,
             deadline_seconds: 120.0,
             connect_seconds: 60.0,
@@ -165,6 +169,12 @@ impl PipelineConfig {
                 format_args!("one for each of pipeline.stages = {}", self.stages),
             )?;
         }
+        require(
+            (1..=1024).contains(&self.codec_threads),
+            "pipeline.codec_threads",
+            self.codec_threads,
+            "from 1 to 1024",
+        )?;
         for (key, seconds) in [
             ("pipeline.deadline_seconds", self.deadline_seconds),
             ("pipeline.connect_seconds", self.connect_seconds),

@@ -25,7 +25,8 @@ impl Start {
         let Some(section) = table.get_mut("model").and_then(Value::as_table_mut) else { return Ok(None) };
         let Some(path) = section.get("pretrained").and_then(Value::as_str) else { return Ok(None) };
         let path = join(folder, Path::new(path));
-        let opened = Pretrained::open(&path).map_err(|source| ConfigError::Pretrained { source })?;
+        let opened =
+            Pretrained::open(&path).map_err(|source| ConfigError::Pretrained { source: Box::new(source) })?;
         let model = ModelConfig { pretrained: Some(path.clone()), ..ModelConfig::from(opened.config()) };
         section.remove("pretrained");
         for (key, value) in values(&model)? {

@@ -71,6 +71,7 @@ schedule = "gpipe"
 layers = ["embed 0-1", "2", "3 head"]
 forward = "tah:g=32,a=32,p=0.5,hi=4,lo=3,tau=2"
 backward = "fixed:bits=8,group=32"
+codec_threads = 2
 bandwidth = "100mbit"
 deadline_seconds = 30
 connect_seconds = 5
@@ -283,6 +284,7 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "eval.micro_batch=0", "eval.micro_batch = 0: expected from 1 to 16777216"),
         (SMALL, "pipeline.stages=0", "pipeline.stages = 0: expected from 1 to 6"),
         (SMALL, "pipeline.stages=7", "pipeline.stages = 7: expected from 1 to 6"),
+        (SMALL, "pipeline.codec_threads=0", "pipeline.codec_threads = 0: expected from 1 to 1024"),
         (SMALL, "pipeline.deadline_seconds=0", "pipeline.deadline_seconds = 0: expected above 0"),
         (SMALL, "pipeline.connect_seconds=nan", "pipeline.connect_seconds = NaN: expected above 0"),
         (
@@ -338,8 +340,8 @@ fn loaded_paths_are_relative_to_the_file() {
     fs::write(&path, FULL).unwrap();
     let config = Config::load(&path, &["data.heldout=/abs/heldout.txt".to_owned()]).unwrap();
     assert_eq!(config.run.dir, folder.path().join("runs/full"));
-    assert_eq!(config.data.train, folder.path().join("train.txt"));
-    assert_eq!(config.data.heldout.as_deref(), Some(Path::new("/abs/heldout.txt")));
+    assert_eq!(config.data.train.0, [folder.path().join("train.txt")]);
+    assert_eq!(config.data.heldout.unwrap().0, [Path::new("/abs/heldout.txt")]);
     assert_eq!(config.data.tokenizer, TokenizerSource::File(folder.path().join("tokenizer.json")));
 
     let error = Config::load(&path, &["train.steps=0".to_owned()]).unwrap_err();

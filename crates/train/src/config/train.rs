@@ -1,6 +1,7 @@
 //! `[train]`
 
 use serde::{Deserialize, Serialize};
+use thinwire_data::BatchSize;
 
 use super::error::{ConfigError, require, require_size};
 
@@ -37,6 +38,12 @@ mod defaults {
 }
 
 impl TrainConfig {
+    /// The size of a step's batches.
+    pub fn batch_size(&self) -> BatchSize {
+        let Self { sequence, micro_batch, micro_batches, .. } = *self;
+        BatchSize { sequence, micro_batch, micro_batches }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         require(self.steps >= 1, "train.steps", self.steps, "at least 1")?;
         require_size("train.sequence", self.sequence)?;

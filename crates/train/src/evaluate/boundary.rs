@@ -12,6 +12,8 @@ pub struct Boundary {
     codec: Box<dyn Codec>,
     message: Vec<u8>,
     bytes: u64,
+    messages: u64,
+    raw_messages: u64,
     error: ErrorStats,
 }
 
@@ -22,7 +24,7 @@ impl Boundary {
     /// A setting of the codec is out of its range.
     pub fn new(before: usize, codec: &CodecSpec) -> Result<Self, SpecError> {
         let (codec, error) = (codec.build()?, ErrorStats::default());
-        Ok(Self { before, codec, message: Vec::new(), bytes: 0, error })
+        Ok(Self { before, codec, message: Vec::new(), bytes: 0, messages: 0, raw_messages: 0, error })
     }
 
     /// The block behind the boundary.
@@ -43,6 +45,11 @@ impl Boundary {
     /// Bits that the codec spent on an element so far; NaN before the first.
     pub fn bits_per_element(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.error.elements as f64
+    }
+
+    /// Messages so far, and those of tensors below the codec's `raw_below` among them, which were sent raw.
+    pub fn messages(&self) -> (u64, u64) {
+        (self.messages, self.raw_messages)
     }
 
     /// `sum (decoded - x)^2 / sum x^2` over all elements so far.
@@ -73,6 +80,8 @@ impl Boundary {
         self.codec.decode(message, out).map_err(undone)?;
         self.error.merge(&error);
         self.bytes += length as u64;
+        self.messages += 1;
+        self.raw_messages += u64::from(self.codec.spec().sends_raw(shape));
         Ok(h)
     }
 }

@@ -7,6 +7,7 @@ use thinwire_codec::{CodecError, DecodeError, EncodeError, SpecError};
 use crate::checkpoint::CheckpointError;
 use crate::config::{ConfigError, LayerMapError};
 use crate::data::DataError;
+use crate::pretrained::TokenizerError;
 use crate::run::{CHECKPOINTS, CONFIG_FILE, FindError};
 
 /// Why there is no perplexity.
@@ -34,7 +35,10 @@ pub enum EvaluateError {
     /// The weights cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The text or the tokenizer.
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The text.
     #[error(transparent)]
     Data(#[from] DataError),
     /// A codec whose settings do not fit.

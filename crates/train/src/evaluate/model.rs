@@ -5,14 +5,14 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use thinwire_codec::CodecSpec;
-use thinwire_pretrained::{Pretrained, TokenizerFiles};
+use thinwire_pretrained::Pretrained;
 
 use super::{Boundary, EvaluateError, Pipeline};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{Corpus, Tokenizer};
 use crate::model::{Architecture, Part};
-use crate::pretrained::{is_model, load_part, load_tokenizer};
+use crate::pretrained::{is_model, load_part, load_tokenizer, model_tokenizer};
 use crate::run::FoundCheckpoint;
 
 /// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
@@ -62,7 +62,7 @@ impl SavedModel {
         let configured = found.config.as_ref().map(|config| &config.data.tokenizer);
         let source = tokenizer.or(byte).or(configured);
         let source = source.ok_or_else(|| EvaluateError::NoTokenizer { id: expected.clone() })?;
-        let tokenizer = load_tokenizer::<EvaluateError>(source)?;
+        let tokenizer = load_tokenizer(source)?;
         if tokenizer.id() != expected {
             let (expected, found) = (expected.clone(), tokenizer.id().to_owned());
             return Err(EvaluateError::OtherTokenizer { expected, found });
@@ -76,11 +76,11 @@ impl SavedModel {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
         let (tokenizer, first, stop) = if let Some(source) = tokenizer {
-            (load_tokenizer::<EvaluateError>(source)?, None, Vec::new())
+            (load_tokenizer(source)?, None, Vec::new())
         } else {
-            let TokenizerFiles { json, bos, add_bos, stop, .. } = model.tokenizer()?;
-            let first = bos.filter(|_| add_bos).map(|bos| bos.id);
-            (Tokenizer::from_json(&json, model.path())?, first, stop)
+            let files = model.tokenizer()?;
+            let tokenizer = model_tokenizer(&files, model.path())?;
+            (tokenizer, files.bos.filter(|_| files.add_bos).map(|bos| bos.id), files.stop)
         };
         Ok(Self { tokenizer, first, stop, architecture, source: Source::Pretrained(Box::new(model)) })
     }

@@ -75,7 +75,7 @@ impl Pipeline {
             compressed += loss;
             uncompressed +=
                 if self.boundaries.is_empty() { loss } else { self.loss(index, &batch, |_, h, _| Ok(h))? };
-            tokens += batch.targets.len() as u64;
+            tokens += batch.trained() as u64;
             done();
         }
         let perplexity = |loss: f64| (loss / tokens as f64).exp();
@@ -104,6 +104,6 @@ impl Pipeline {
 
 /// `sum` if the batch has a perplexity.
 fn checked(micro_batch: usize, sum: f64, batch: &MicroBatch) -> Result<f64, EvaluateError> {
-    let loss = sum / batch.targets.len() as f64;
+    let loss = sum / batch.trained() as f64;
     if loss.exp().is_finite() { Ok(sum) } else { Err(EvaluateError::Loss { micro_batch, loss }) }
 }

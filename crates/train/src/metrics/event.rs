@@ -224,6 +224,15 @@ pub struct LinkReport {
     pub payload_bytes: u64,
     /// Tensor elements encoded into those bytes.
     pub elements: u64,
+    /// Messages that hold those elements.
+    #[serde(default)]
+    pub messages: u64,
+    /// Those of tensors below the codec's `raw_below`, which were sent raw.
+    #[serde(default)]
+    pub raw_messages: u64,
+    /// Bytes of those; part of `payload_bytes`.
+    #[serde(default)]
+    pub raw_bytes: u64,
     /// Sum of squared differences between decoded and original, over the measured messages.
     #[serde(with = "float")]
     pub sq_error: f64,
@@ -252,6 +261,9 @@ impl LinkReport {
             wire_bytes: self.wire_bytes - earlier.wire_bytes,
             payload_bytes: self.payload_bytes.saturating_sub(earlier.payload_bytes),
             elements: self.elements.saturating_sub(earlier.elements),
+            messages: self.messages.saturating_sub(earlier.messages),
+            raw_messages: self.raw_messages.saturating_sub(earlier.raw_messages),
+            raw_bytes: self.raw_bytes.saturating_sub(earlier.raw_bytes),
             sq_error: self.sq_error - earlier.sq_error,
             sq_signal: self.sq_signal - earlier.sq_signal,
             ..*self
@@ -306,6 +318,9 @@ mod tests {
                 wire_bytes: 1100,
                 payload_bytes: 1000,
                 elements: 2000,
+                messages: 7,
+                raw_messages: 2,
+                raw_bytes: 60,
                 sq_error: 0.5,
                 sq_signal: f64::NEG_INFINITY,
             }],
@@ -367,6 +382,19 @@ mod tests {
     }
 
     #[test]
+    fn reports_of_older_builds_count_no_messages() {
+        let mut event = serde_json::to_value(step(1.0)).unwrap();
+        let link = event["links"][0].as_object_mut().unwrap();
+        for field in ["messages", "raw_messages", "raw_bytes"] {
+            assert!(link.remove(field).is_some());
+        }
+        let Event::Step { links, .. } = serde_json::from_value(event).unwrap() else {
+            panic!("another event came back")
+        };
+        assert_eq!((links[0].messages, links[0].raw_messages, links[0].raw_bytes), (0, 0, 0));
+    }
+
+    #[test]
     fn floats_that_are_not_finite_survive() {
         for loss in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let Event::Step { loss: back, links, gradient_norm, .. } = round_trip(&step(loss)) else {
@@ -406,6 +434,9 @@ mod tests {
             wire_bytes: 0,
             payload_bytes: 0,
             elements: 0,
+            messages: 0,
+            raw_messages: 0,
+            raw_bytes: 0,
             sq_error: 0.0,
             sq_signal: 0.0,
         };

@@ -75,6 +75,15 @@ pub struct LinkRecord {
     /// `sum (decoded - x)^2 / sum x^2` over the measured messages; `null` if none was measured.
     #[serde(with = "float::option")]
     pub rel_sq_error: Option<f64>,
+    /// Messages of tensors.
+    #[serde(default)]
+    pub messages: u64,
+    /// Those of tensors below the codec's `raw_below`, which were sent raw.
+    #[serde(default)]
+    pub raw_messages: u64,
+    /// Bytes of those, frame headers not included.
+    #[serde(default)]
+    pub raw_bytes: u64,
 }
 
 impl LinkRecord {
@@ -89,6 +98,9 @@ impl LinkRecord {
             total_bytes: now.wire_bytes,
             bits_per_element: step.bits_per_element(),
             rel_sq_error: step.rel_sq_error(),
+            messages: step.messages,
+            raw_messages: step.raw_messages,
+            raw_bytes: step.raw_bytes,
         }
     }
 }

@@ -96,7 +96,7 @@ impl Recorder {
             metrics,
             events,
             trace,
-            display: Display::new(options.display, &progress),
+            display: Display::new(options.display, options.observed, &progress),
             progress,
             merger: StepMerger::new(options.observed),
             early_eval: None,
@@ -133,7 +133,7 @@ impl Recorder {
     /// # Errors
     ///
     /// [`MetricsError::Io`] if a file cannot be written.
-    pub fn finish(mut self) -> Result<Option<RunReport>, MetricsError> {
+    pub fn finish(self) -> Result<Option<RunReport>, MetricsError> {
         self.display.finish(&self.progress);
         if let Some(trace) = self.trace {
             trace.close()?;
@@ -147,7 +147,7 @@ impl Recorder {
         }
         self.metrics.write(&Record::Step(record.clone()))?;
         let step = record.step;
-        self.progress.step = Some(record);
+        self.progress.advance(record);
         self.display.update(&self.progress);
         match self.early_eval.take_if(|eval| eval.step == step) {
             Some(eval) => self.eval(eval),

@@ -52,6 +52,15 @@ pub struct LinkSummary {
     pub rel_sq_error: Option<f64>,
     /// Tensor elements carried.
     pub elements: u64,
+    /// Messages that carried them.
+    #[serde(default)]
+    pub messages: u64,
+    /// Those of tensors below the codec's `raw_below`, which were sent raw.
+    #[serde(default)]
+    pub raw_messages: u64,
+    /// Bytes of those, frame headers not included.
+    #[serde(default)]
+    pub raw_bytes: u64,
     /// Bytes of the same elements as bf16.
     pub bf16_bytes: u64,
     /// Bytes of the same elements as f32.
@@ -72,6 +81,9 @@ impl LinkSummary {
             bits_per_element: link.bits_per_element(),
             rel_sq_error: link.rel_sq_error(),
             elements: link.elements,
+            messages: link.messages,
+            raw_messages: link.raw_messages,
+            raw_bytes: link.raw_bytes,
             bf16_bytes: link.elements.saturating_mul(2).saturating_add(around),
             f32_bytes: link.elements.saturating_mul(4).saturating_add(around),
             bandwidth,

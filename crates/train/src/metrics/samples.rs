@@ -28,6 +28,9 @@ pub(super) fn link(stage: usize, steps: u64) -> LinkReport {
         wire_bytes: 1100 * steps,
         payload_bytes: 1000 * steps,
         elements: 2000 * steps,
+        messages: 4 * steps,
+        raw_messages: 0,
+        raw_bytes: 0,
         sq_error: 0.5 * steps as f64,
         sq_signal: 250.0 * steps as f64,
     }
@@ -69,6 +72,9 @@ pub(super) fn step_record(step: u64) -> StepRecord {
         total_bytes: 10_000,
         bits_per_element: Some(3.971),
         rel_sq_error: Some(2.1e-3),
+        messages: 4,
+        raw_messages: 0,
+        raw_bytes: 0,
     };
     StepRecord {
         step,
@@ -90,6 +96,9 @@ pub(super) fn step_record(step: u64) -> StepRecord {
                 total_bytes: 12_000,
                 bits_per_element: Some(6.25),
                 rel_sq_error: None,
+                messages: 4,
+                raw_messages: 1,
+                raw_bytes: 60,
             },
         ],
         stages: [0, 1].map(|stage| StageRecord { stage, seconds: 1.0, times: times() }).to_vec(),

@@ -10,6 +10,15 @@ impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.links.is_empty() {
             Table::traffic(&self.links).write(f)?;
+            for link in self.links.iter().filter(|link| link.raw_messages > 0) {
+                let (raw, all) = (text::count(link.raw_messages), text::count(link.messages));
+                writeln!(
+                    f,
+                    "{}: {raw} of {all} messages went raw, {}",
+                    name(link),
+                    text::bytes(link.raw_bytes)
+                )?;
+            }
             writeln!(f)?;
         }
         if self.links.iter().any(|link| link.bandwidth.is_some()) {
@@ -181,6 +190,15 @@ compared with: runs/b
 loss curves: runs/a/loss.svg";
         assert_eq!(run.to_string(), expected);
         assert!(run.to_string().lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn messages_below_the_threshold_are_told() {
+        let mut report = report(None, "runs/a");
+        assert!(!report.to_string().contains("went raw"));
+        (report.links[1].messages, report.links[1].raw_messages, report.links[1].raw_bytes) = (40, 12, 3100);
+        let text = report.to_string();
+        assert!(text.contains("2.00e-3\n1 → 0 backward: 12 of 40 messages went raw, 3.10 kB\n\n"), "{text}");
     }
 
     #[test]

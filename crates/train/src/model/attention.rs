@@ -1,9 +1,10 @@
 //! Causal self-attention with grouped key and value heads, and rotary positions.
 
 use std::f64::consts::PI;
-use std::ops::Range;
+use std::sync::Arc;
 
-use burn::tensor::{Bool, Device, Tensor, TensorData, activation::softmax};
+use burn::tensor::Tensor;
+use thinwire_ops::{AttentionShape, RotaryTable, attention, rotary};
 
 use super::Architecture;
 use super::cache::LayerCache;
@@ -33,83 +34,42 @@ impl Heads {
         rotary: Option<&Rotary>,
         cache: Option<&mut LayerCache>,
     ) -> Tensor<2> {
-        let device = q.device();
-        let split = |x: Tensor<2>, heads| {
-            let rows = x.dims()[0];
-            x.reshape([samples, rows / samples, heads, self.dim]).swap_dims(1, 2)
+        let (q, k) = match rotary {
+            Some(rotary) => (rotary.rotate(q, tokens), rotary.rotate(k, tokens)),
+            None => (q, k),
         };
-        let (mut q, mut k) = (split(q, self.query), split(k, self.key_value));
-        if let Some(rotary) = rotary {
-            q = rotary.rotate(q);
-            k = rotary.rotate(k);
-        }
-        let (mut k, mut v) = match cache {
-            None => (k, split(v, self.key_value)),
-            Some(cache) => {
-                let rows = k.swap_dims(1, 2).reshape([tokens, self.key_value * self.dim]);
-                let [k, v] = cache.extend([rows, v]);
-                (split(k, self.key_value), split(v, self.key_value))
-            }
+        let [k, v] = match cache {
+            Some(cache) => cache.extend([k, v]),
+            None => [k, v],
         };
-        let keys = k.dims()[2];
-        let shared = self.query / self.key_value;
-        if shared > 1 {
-            k = repeat_heads(k, shared);
-            v = repeat_heads(v, shared);
-        }
-        let scores = (q * (self.dim as f64).powf(-0.5)).matmul(k.transpose());
-        let scores = scores.mask_fill(future(tokens, keys, &device), f32::NEG_INFINITY);
-        softmax(scores, 3).matmul(v).swap_dims(1, 2).reshape([samples * tokens, self.query * self.dim])
+        let shape = AttentionShape {
+            samples,
+            queries: tokens,
+            keys: k.dims()[0] / samples,
+            query_heads: self.query,
+            kv_heads: self.key_value,
+            head_dim: self.dim,
+        };
+        attention([q, k, v], shape)
     }
 }
 
-/// Each key/value head `times` in a row: `[b, h, s, d]` to `[b, h * times, s, d]`.
-fn repeat_heads(x: Tensor<4>, times: usize) -> Tensor<4> {
-    let [samples, heads, tokens, dim] = x.dims();
-    x.unsqueeze_dim::<5>(2).expand([samples, heads, times, tokens, dim]).reshape([
-        samples,
-        heads * times,
-        tokens,
-        dim,
-    ])
-}
-
-/// True where a key lies after its query, the queries being the last of the keys: `[1, 1, queries, keys]`.
-fn future(queries: usize, keys: usize, device: &Device) -> Tensor<4, Bool> {
-    let past = keys - queries;
-    let mask: Vec<bool> = (0..queries * keys).map(|i| i % keys > past + i / keys).collect();
-    Tensor::from_data(TensorData::new(mask, [1, 1, queries, keys]), device)
-}
-
-/// Rotary position embedding, the half-split layout of Hugging Face files (Su et al., 2021).
+/// Rotary position embedding (Su et al., 2021), of positions from `start` on.
 #[derive(Debug)]
 pub(crate) struct Rotary {
-    cos: Tensor<4>,
-    sin: Tensor<4>,
+    table: Arc<RotaryTable>,
+    start: usize,
 }
 
 impl Rotary {
-    /// The angles of `positions`.
-    pub(crate) fn new(arch: &Architecture, positions: Range<usize>, device: &Device) -> Self {
-        let (half, tokens) = (arch.head_dim() / 2, positions.len());
-        let periods: Vec<f64> = (0..half).map(|pair| period(arch, pair)).collect();
-        let angle = |position| periods.iter().map(move |period| position as f64 / period);
-        let angles: Vec<f64> = positions.flat_map(angle).collect();
-        let table = |f: fn(f64) -> f64| {
-            let values: Vec<f32> = angles.iter().map(|&a| f(a) as f32).collect();
-            Tensor::from_data(TensorData::new(values, [1, 1, tokens, half]), device)
-        };
-        Self { cos: table(f64::cos), sin: table(f64::sin) }
+    /// The angles of the positions from `start` to `end`.
+    pub(crate) fn new(arch: &Architecture, start: usize, end: usize) -> Self {
+        let frequencies: Vec<f64> = (0..arch.head_dim() / 2).map(|pair| 1.0 / period(arch, pair)).collect();
+        Self { table: Arc::new(RotaryTable::new(&frequencies, end, 1.0)), start }
     }
 
-    /// Turns each pair `(x_i, x_{i + d/2})` by its position's angle.
-    fn rotate(&self, x: Tensor<4>) -> Tensor<4> {
-        let half = x.dims()[3] / 2;
-        let (a, b) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
-        let (cos, sin) = (self.cos.clone(), self.sin.clone());
-        let first = a.clone() * cos.clone() - b.clone() * sin.clone();
-        let second = b * cos + a * sin;
-        Tensor::cat(vec![first, second], 3)
+    fn rotate(&self, x: Tensor<2>, tokens: usize) -> Tensor<2> {
+        rotary(x, &self.table, tokens, self.start)
     }
 }
 

@@ -1,6 +1,7 @@
 //! One transformer block of any family.
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
+use thinwire_ops::{gelu_tanh, swiglu};
 
 use super::attention::{Heads, Rotary};
 use super::cache::LayerCache;
@@ -145,18 +146,11 @@ impl Mlp {
         match self {
             Mlp::Gelu { up, down } => down.forward(leaves, gelu_tanh(up.forward(leaves, x))),
             Mlp::SwiGlu { gate, up, down } => {
-                let gate = activation::silu(gate.forward(leaves, x.clone()));
-                down.forward(leaves, gate * up.forward(leaves, x))
+                let gate = gate.forward(leaves, x.clone());
+                down.forward(leaves, swiglu(gate, up.forward(leaves, x)))
             }
         }
     }
-}
-
-/// GPT-2's GELU, the tanh form: `x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3))`.
-fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
-    let scale = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
-    let inner = (x.clone().square() * (0.044_715 * scale) + scale) * x.clone();
-    x * activation::sigmoid(inner)
 }
 
 /// Layers that write to the residual stream start smaller, by the number of them (Radford et al., 2019, 2.3).

@@ -1,6 +1,7 @@
 //! Final norm, output matrix and loss.
 
-use burn::tensor::{Int, Tensor, activation::log_softmax};
+use burn::tensor::{Int, Tensor};
+use thinwire_ops::{WeightLayout, cross_entropy, linear};
 
 use super::block::INIT_STD;
 use super::embedding::token_name;
@@ -37,12 +38,11 @@ impl Head {
     pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>) -> Tensor<2> {
         let [samples, tokens, hidden] = h.dims();
         let x = self.norm.forward(leaves, h.reshape([samples * tokens, hidden]));
-        x.matmul(leaves.matrix(self.output).transpose())
+        linear(x, leaves.matrix(self.output), None, WeightLayout::OutIn)
     }
 }
 
 /// Cross-entropy of each token, in nats: logits `[n, vocab]`, targets `[n]` to `[n]`.
 pub fn token_losses(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
-    let n = targets.dims()[0];
-    log_softmax(logits, 1).gather(1, targets.reshape([n, 1])).reshape([n]).neg()
+    cross_entropy(logits, targets)
 }

@@ -1,6 +1,7 @@
 //! RMSNorm and LayerNorm over the channels of each row.
 
 use burn::tensor::Tensor;
+use thinwire_ops::{layer_norm, rms_norm};
 
 use super::{Init, Leaves, ParamSet, Vector};
 use crate::config::Family;
@@ -24,18 +25,10 @@ impl Norm {
 
     /// `x: [rows, width]` to the same shape.
     pub(crate) fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
-        let weight = leaves.vector(self.weight).unsqueeze::<2>();
+        let (weight, eps) = (leaves.vector(self.weight), self.eps as f32);
         match self.bias {
-            Some(bias) => {
-                let x = x.clone() - x.mean_dim(1);
-                self.unit_variance(x) * weight + leaves.vector(bias).unsqueeze::<2>()
-            }
-            None => self.unit_variance(x) * weight,
+            Some(bias) => layer_norm(x, weight, leaves.vector(bias), eps),
+            None => rms_norm(x, weight, eps),
         }
-    }
-
-    fn unit_variance(&self, x: Tensor<2>) -> Tensor<2> {
-        let deviation = (x.clone().square().mean_dim(1) + self.eps).sqrt();
-        x / deviation
     }
 }

@@ -145,13 +145,13 @@ impl Part {
         mut cache: Option<&mut KvCache>,
         last: usize,
     ) -> Activation {
-        let ([samples, tokens], device) = match &x {
-            Activation::Ids(ids) => (ids.dims(), ids.device()),
-            Activation::Hidden(h) => ([h.dims()[0], h.dims()[1]], h.device()),
+        let [samples, tokens] = match &x {
+            Activation::Ids(ids) => ids.dims(),
+            Activation::Hidden(h) => [h.dims()[0], h.dims()[1]],
             Activation::Logits(_) => unreachable!("nothing follows the head"),
         };
         let start = cache.as_mut().map_or(0, |cache| cache.advance(samples, tokens));
-        let rotary = || Rotary::new(&self.arch, start..start + tokens, &device);
+        let rotary = || Rotary::new(&self.arch, start, start + tokens);
         let rotary = self.arch.is_rotary().then(rotary);
         self.units.iter().enumerate().fold(x, |x, (index, unit)| match (unit, x) {
             (Built::Embed(embedding), Activation::Ids(ids)) => {

@@ -5,5 +5,5 @@ mod clip;
 mod rate;
 
 pub use adamw::{AdamW, Moments};
-pub use clip::{clip_factor, square_norm};
+pub use clip::clip_factor;
 pub use rate::RateSchedule;

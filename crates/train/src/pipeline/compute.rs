@@ -21,7 +21,7 @@ pub struct HostTensor {
 pub enum Forwarded {
     /// An activation for the next stage.
     Hidden(HostTensor),
-    /// Sum of the tokens' losses, in nats.
+    /// Sum of the losses of the targets that count, in nats.
     Loss(f64),
 }
 
@@ -193,9 +193,19 @@ impl Compute {
 
 fn loss_of(logits: Tensor<2>, batch: &MicroBatch, device: &Device) -> (Tensor<1>, f64) {
     let targets = ids(&batch.targets, [batch.samples, batch.tokens], device).flatten::<1>(0, 1);
-    let loss = token_losses(logits, targets).sum();
+    let losses = token_losses(logits, targets);
+    let loss = match &batch.mask {
+        Some(mask) => (losses * weights(mask, device)).sum(),
+        None => losses.sum(),
+    };
     let sum: f32 = loss.clone().into_scalar();
     (loss, f64::from(sum))
+}
+
+/// 1 for a target that counts, 0 for another.
+fn weights(mask: &[bool], device: &Device) -> Tensor<1> {
+    let weights: Vec<f32> = mask.iter().map(|&counts| f32::from(u8::from(counts))).collect();
+    Tensor::from_data(TensorData::new(weights, [mask.len()]), device)
 }
 
 /// `shape: [samples, tokens]`.

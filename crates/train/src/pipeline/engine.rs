@@ -16,9 +16,10 @@ use super::meter::{Tracer, Work};
 use super::neighbor::{Codecs, Neighbor, Terms};
 use super::pass::Pass;
 use super::schedule::{Action, actions};
+use super::stop::Stop;
 use crate::checkpoint::FileEntry;
 use crate::config::{NonFinitePolicy, PipelineSchedule};
-use crate::data::MicroBatch;
+use crate::data::{DataError, MicroBatch};
 use crate::metrics::{LinkReport, Span, StageTimes};
 use crate::optim::{AdamW, RateSchedule};
 
@@ -65,8 +66,9 @@ pub struct Engine {
     pub(super) tracer: Arc<Tracer>,
     pub(super) skipped_in_a_row: u32,
     pub(super) clock: StageTimes,
+    stop: Stop,
     /// Keeps the inbox open when there is no neighbour.
-    _mailbox: Mailbox,
+    mailbox: Mailbox,
 }
 
 impl Engine {
@@ -98,7 +100,8 @@ impl Engine {
             tracer,
             skipped_in_a_row: 0,
             clock: StageTimes::default(),
-            _mailbox: mailbox,
+            stop: Stop::default(),
+            mailbox,
         }
     }
 
@@ -112,10 +115,17 @@ impl Engine {
         (self.compute.part_mut(), &mut self.optimizer)
     }
 
+    /// Lets `stop` end this stage.
+    pub fn heed(&mut self, stop: &Stop) {
+        stop.attach(&self.mailbox);
+        self.stop = stop.clone();
+    }
+
     /// Runs every action of the schedule for one step.
     pub(super) fn run_actions(&mut self, pass: &mut Pass<'_>) -> Result<(), PipelineError> {
         let EngineSettings { schedule, stage, stages, .. } = self.settings;
         for action in actions(schedule, stage, stages, pass.batches.len() as u32) {
+            self.stop.check()?;
             match action {
                 Action::Forward(index) => self.forward(pass, index)?,
                 Action::Backward(index) => self.backward(pass, index)?,
@@ -195,14 +205,17 @@ impl Engine {
     /// Evaluates `batches` through the pipeline, with the codecs of training.
     ///
     /// # Errors
-    /// A link's failure, or an activation or loss that is not finite: an evaluation has no step to skip.
+    /// A link's failure, data that cannot be read, or an activation or loss that is not finite: an evaluation has no
+    /// step to skip.
     pub fn evaluate(
         &mut self,
         step: u64,
-        batches: impl Iterator<Item = MicroBatch>,
+        batches: impl Iterator<Item = Result<MicroBatch, DataError>>,
     ) -> Result<Evaluation, PipelineError> {
         let mut own = EvalDown { loss_sum: 0.0, tokens: 0 };
         for (index, batch) in batches.enumerate() {
+            let batch = batch?;
+            self.stop.check()?;
             let key = FrameKey { content: Content::Eval, step, index: index as u32 };
             let entered = match self.receive_activation(key, &batch)? {
                 Entered::Ids => None,
@@ -218,7 +231,7 @@ impl Engine {
                 Forwarded::Loss(sum) if !sum.is_finite() => return Err(self.loss_not_finite(key, sum)),
                 Forwarded::Loss(sum) => {
                     own.loss_sum += sum;
-                    own.tokens += batch.targets.len() as u64;
+                    own.tokens += batch.trained() as u64;
                 }
             }
         }

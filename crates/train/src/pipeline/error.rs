@@ -6,6 +6,7 @@ use thinwire_codec::{CodecError, DecodeError, EncodeError};
 use thinwire_link::LinkError;
 
 use super::frames::FrameKey;
+use crate::data::DataError;
 
 /// Why a stage stopped.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,15 @@ pub enum PipelineError {
     /// A link failed, or the neighbour behind it stopped.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// Tokenized data that cannot be read any more.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Somebody [asked](super::Stop::ask) for the end.
+    #[error("stopped by {by}")]
+    Stopped {
+        /// Who asked.
+        by: String,
+    },
     /// Nothing came from a neighbour that owes a frame.
     #[error("stage {peer} sent nothing for {:.1} s while {frame} was awaited", .waited.as_secs_f64())]
     Silent {

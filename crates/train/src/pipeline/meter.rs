@@ -14,9 +14,18 @@ pub(crate) struct Meter {
     encode: AtomicU64,
     send: AtomicU64,
     decode: AtomicU64,
-    elements: AtomicU64,
-    payload_bytes: AtomicU64,
+    sent: Mutex<Sent>,
     error: Mutex<ErrorStats>,
+}
+
+/// The tensors that one direction has carried.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) elements: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) messages: u64,
+    pub(crate) raw_messages: u64,
+    pub(crate) raw_bytes: u64,
 }
 
 /// A link thread's kind of work.
@@ -46,15 +55,21 @@ impl Meter {
         self.clock(work).load(Relaxed) as f64 * 1e-9
     }
 
-    /// Counts an encoded tensor.
-    pub(crate) fn count(&self, elements: usize, payload_bytes: usize) {
-        self.elements.fetch_add(elements as u64, Relaxed);
-        self.payload_bytes.fetch_add(payload_bytes as u64, Relaxed);
+    /// Counts an encoded tensor; `raw` if it was below the codec's threshold.
+    pub(crate) fn count(&self, elements: usize, payload_bytes: usize, raw: bool) {
+        let mut sent = self.sent.lock().expect("no holder panics");
+        sent.elements += elements as u64;
+        sent.payload_bytes += payload_bytes as u64;
+        sent.messages += 1;
+        if raw {
+            sent.raw_messages += 1;
+            sent.raw_bytes += payload_bytes as u64;
+        }
     }
 
-    /// Elements and payload bytes so far.
-    pub(crate) fn counted(&self) -> (u64, u64) {
-        (self.elements.load(Relaxed), self.payload_bytes.load(Relaxed))
+    /// What has been counted so far.
+    pub(crate) fn sent(&self) -> Sent {
+        *self.sent.lock().expect("no holder panics")
     }
 
     /// Adds a measured message.

@@ -11,6 +11,7 @@ mod neighbor;
 mod pass;
 mod schedule;
 mod step;
+mod stop;
 mod tied;
 
 pub use compute::{Compute, Extended, Forwarded, HostTensor};
@@ -20,3 +21,4 @@ pub use frames::{Content, FrameKey};
 pub use neighbor::{Codecs, Terms};
 pub use schedule::{Action, actions};
 pub use step::StepReport;
+pub use stop::Stop;

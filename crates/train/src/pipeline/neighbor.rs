@@ -16,7 +16,7 @@ use self::sending::{Outgoing, SenderThread};
 use super::compute::HostTensor;
 use super::frames::{FrameKey, Side};
 use super::inbox::Mailbox;
-use super::meter::{Meter, Tracer, Work};
+use super::meter::{Meter, Sent, Tracer, Work};
 use crate::config::NonFinitePolicy;
 use crate::metrics::{Direction, LinkReport};
 
@@ -181,7 +181,7 @@ impl Neighbor {
 
     /// What the outgoing direction has carried so far.
     pub(crate) fn report(&self) -> LinkReport {
-        let (elements, payload_bytes) = self.meter.counted();
+        let Sent { elements, payload_bytes, messages, raw_messages, raw_bytes } = self.meter.sent();
         let error = self.meter.error();
         LinkReport {
             from: self.terms.stage,
@@ -193,6 +193,9 @@ impl Neighbor {
             wire_bytes: self.counters.sent.traffic().wire_bytes,
             payload_bytes,
             elements,
+            messages,
+            raw_messages,
+            raw_bytes,
             sq_error: error.sq_error,
             sq_signal: error.sq_signal,
         }

@@ -20,7 +20,7 @@ pub(super) struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     pub(super) fn new(step: u64, batches: &'a [MicroBatch]) -> Self {
-        let tokens: usize = batches.iter().map(|batch| batch.targets.len()).sum();
+        let tokens: usize = batches.iter().map(MicroBatch::trained).sum();
         Self {
             step,
             batches,
@@ -33,9 +33,9 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Tokens predicted in the step.
+    /// Targets that count in the step.
     pub(super) fn tokens(&self) -> usize {
-        self.batches.iter().map(|batch| batch.targets.len()).sum()
+        self.batches.iter().map(MicroBatch::trained).sum()
     }
 
     /// Marks a micro-batch, and with it the step, as lost on another stage, as the neighbour `peer` says.
@@ -71,10 +71,10 @@ impl<'a> Pass<'a> {
 
     pub(super) fn add_loss(&mut self, sum: f64, batch: &MicroBatch) {
         self.loss_sum += sum;
-        self.loss_tokens += batch.targets.len();
+        self.loss_tokens += batch.trained();
     }
 
-    /// Mean loss of the tokens whose micro-batch is not lost; NaN when all are.
+    /// Mean loss of the targets that count and whose micro-batch is not lost; NaN when all are.
     pub(super) fn loss(&self) -> f64 {
         self.loss_sum / self.loss_tokens as f64
     }

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use thinwire_ops::square_norm;
+
 use super::engine::Engine;
 use super::error::PipelineError;
 use super::exchange::{StepDown, StepUp};
@@ -11,7 +13,7 @@ use super::pass::Pass;
 use super::tied::{Gradients, Tie};
 use crate::data::MicroBatch;
 use crate::metrics::{LinkReport, StageTimes};
-use crate::optim::{clip_factor, square_norm};
+use crate::optim::clip_factor;
 
 /// Steps that may be skipped one after the other before the run stops.
 const MOST_SKIPPED: u32 = 10;
@@ -21,7 +23,7 @@ const MOST_SKIPPED: u32 = 10;
 pub struct StepReport {
     /// Mean loss in nats a token.
     pub loss: f64,
-    /// Tokens of the step.
+    /// Targets that count in the loss.
     pub tokens: usize,
     /// Learning rate.
     pub learning_rate: f64,
@@ -119,15 +121,10 @@ impl Engine {
         Ok(down)
     }
 
-    fn update(&mut self, step: u64, mut gradients: Gradients, norm: f64, rate: f64) {
+    fn update(&mut self, step: u64, gradients: Gradients, norm: f64, rate: f64) {
         let begin = Instant::now();
-        let factor = clip_factor(norm, self.settings.clip_norm);
-        if factor < 1.0 {
-            for gradient in gradients.iter_mut().flatten() {
-                gradient.inplace(|g| g.mul_scalar(factor as f32));
-            }
-        }
-        self.optimizer.step(self.compute.part_mut().params_mut(), gradients, rate);
+        let clip = clip_factor(norm, self.settings.clip_norm);
+        self.optimizer.step(self.compute.part_mut().params_mut(), gradients, rate, clip);
         self.clock.optimizer += self.tracer.record("compute", "optimizer", begin, step, None).as_secs_f64();
     }
 

@@ -5,11 +5,11 @@
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use thinwire_ops::square_norm;
 
 use super::error::PipelineError;
 use super::exchange::StepUp;
 use crate::model::{ParamSet, Parameter, Part};
-use crate::optim::square_norm;
 
 /// The gradients of a stage's parameters, in order.
 pub(super) type Gradients = Vec<Option<Tensor<1>>>;

@@ -8,7 +8,7 @@ use thinwire_pretrained::DecoderConfig;
 
 pub use fingerprint::fingerprint;
 pub use load::load_part;
-pub use tokenizer::{is_model, load_tokenizer};
+pub use tokenizer::{TokenizerError, is_model, load_tokenizer, model_tokenizer};
 
 use crate::config::ModelConfig;
 use crate::model::Architecture;

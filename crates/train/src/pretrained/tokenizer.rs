@@ -2,23 +2,46 @@
 
 use std::path::Path;
 
-use thinwire_pretrained::{Error, Pretrained};
+use thinwire_pretrained::{Error, Pretrained, TokenizerFiles};
 
 use crate::config::TokenizerSource;
-use crate::data::{DataError, Tokenizer};
+use crate::data::{DataError, ModelTexts, Tokenizer};
+
+/// Why there is no tokenizer.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenizerError {
+    /// Its file cannot be read or used.
+    #[error(transparent)]
+    File(#[from] DataError),
+    /// The model that it comes with cannot be opened, or has none that can be used.
+    #[error(transparent)]
+    Model(#[from] Error),
+}
 
 /// The tokenizer that `source` names: its path may also be that of a model, a Hugging Face folder or a `.gguf` file.
 ///
 /// # Errors
 /// The file or the model cannot be read, or has no tokenizer that can be used.
-pub fn load_tokenizer<E: From<DataError> + From<Error>>(source: &TokenizerSource) -> Result<Tokenizer, E> {
+pub fn load_tokenizer(source: &TokenizerSource) -> Result<Tokenizer, TokenizerError> {
     match source {
         TokenizerSource::File(path) if is_model(path) => {
-            let files = Pretrained::open(path)?.tokenizer()?;
-            Ok(Tokenizer::from_json(&files.json, path)?)
+            let model = Pretrained::open(path)?;
+            Ok(model_tokenizer(&model.tokenizer()?, path)?)
         }
         source => Ok(Tokenizer::load(source)?),
     }
+}
+
+/// The tokenizer in `files` of the model in `path`, with the model's chat template.
+///
+/// # Errors
+/// It cannot be understood.
+pub fn model_tokenizer(files: &TokenizerFiles, path: &Path) -> Result<Tokenizer, DataError> {
+    let named = [("bos_token", &files.bos), ("eos_token", &files.eos)];
+    let tokens =
+        named.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token.as_ref()?.text.clone())));
+    let texts = ModelTexts { chat_template: files.chat_template.clone(), special_tokens: tokens.collect() };
+    Tokenizer::of_model(&files.json, path, texts)
 }
 
 /// Whether `path` looks like a model that others made: a folder with a `config.json` or a `.gguf` file.

@@ -11,6 +11,7 @@ use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::pipeline::PipelineError;
 use crate::plan::PlanError;
+use crate::pretrained::TokenizerError;
 
 /// Why a stage could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +20,17 @@ pub enum RunError {
     /// The configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A text or the tokenizer.
-    #[error(transparent)]
-    Data(#[from] DataError),
+    /// The tokenizer.
+    #[error("data.tokenizer of the configuration cannot be used")]
+    Tokenizer(#[source] TokenizerError),
+    /// A text.
+    #[error("{key} of the configuration cannot be used")]
+    Data {
+        /// The setting that names it, dotted.
+        key: &'static str,
+        /// What is wrong.
+        source: DataError,
+    },
     /// The model that training starts from.
     #[error(transparent)]
     Pretrained(#[from] thinwire_pretrained::Error),

@@ -7,6 +7,7 @@ mod preview;
 mod setup;
 mod train;
 
+pub use crate::pipeline::Stop;
 pub use connect::{Neighborhood, Next, Previous, connect};
 pub use error::RunError;
 pub use folder::{CHECKPOINTS, CONFIG_FILE, FindError, FoundCheckpoint};

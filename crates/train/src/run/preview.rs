@@ -28,7 +28,7 @@ impl Preview {
     /// # Errors
     /// The tokenizer cannot be read or has more ids than the model; the layer map is no partition.
     pub fn load(config: Config) -> Result<Self, RunError> {
-        let tokenizer = load_tokenizer::<RunError>(&config.data.tokenizer)?;
+        let tokenizer = load_tokenizer(&config.data.tokenizer).map_err(RunError::Tokenizer)?;
         let vocab = config.model.vocab(tokenizer.vocab_size())?;
         let layers = config.model.layers;
         let map = match config.pipeline.manual_map(layers)? {

@@ -1,18 +1,19 @@
 //! What every stage derives from the configuration and the texts, the same on each.
 
+use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use thinwire_codec::Shape;
+use thinwire_codec::{Execution, Shape};
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 use thinwire_pretrained::Pretrained;
 
 use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
-use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Unit};
-use crate::data::{Batches, Corpus};
+use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Sources, Unit};
+use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
@@ -34,12 +35,10 @@ pub struct Setup {
     pub architecture: Architecture,
     /// Who owns what.
     pub map: LayerMap,
-    /// The training text, in micro-batches.
+    /// The training data, in micro-batches.
     pub batches: Batches,
-    /// SHA-256 of the training text.
-    pub training_text: String,
-    /// The held-out text, if there is one.
-    pub heldout: Option<Corpus>,
+    /// The held-out data, if there is any.
+    pub heldout: Option<Dataset>,
     /// The tokenizer's name.
     pub tokenizer: String,
     /// The model that training starts from.
@@ -65,20 +64,31 @@ pub struct Links {
 }
 
 impl Setup {
-    /// Reads the texts and checks that everything fits together.
+    /// Reads the data and checks that everything fits together.
     ///
     /// # Errors
-    /// A text or tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
+    /// Data or a tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
     pub fn load(config: Config) -> Result<Self, RunError> {
+        Self::load_with(config, &mut |_| {})
+    }
+
+    /// As [`Setup::load`]; `progress` hears of the work when data is tokenized.
+    ///
+    /// # Errors
+    /// As [`Setup::load`].
+    pub fn load_with(config: Config, progress: &mut dyn FnMut(Progress)) -> Result<Self, RunError> {
         let Preview { config, architecture, map, tokenizer } = Preview::load(config)?;
         let map = map.ok_or(RunError::NoLayerMap)?;
-        let corpus = Corpus::load(&config.data.train, &tokenizer)?;
-        let heldout = config.data.heldout.as_ref().map(|path| Corpus::load(path, &tokenizer)).transpose()?;
-        let training_text = corpus.sha256().to_owned();
-        let batches = Batches::new(corpus, &config.train, config.run.seed);
+        let mut open = |key, sources| {
+            open(&config, sources, &tokenizer, progress).map_err(|source| RunError::Data { key, source })
+        };
+        let train = open("data.train", &config.data.train)?;
+        let heldout =
+            config.data.heldout.as_ref().map(|sources| open("data.heldout", sources)).transpose()?;
+        let batches = Batches::new(train, config.train.batch_size(), config.run.seed);
         let tokenizer = tokenizer.id().to_owned();
         let start = config.model.pretrained.as_deref().map(Start::open).transpose()?;
-        Ok(Self { config, architecture, map, batches, training_text, heldout, tokenizer, start })
+        Ok(Self { config, architecture, map, batches, heldout, tokenizer, start })
     }
 
     /// Stages of the run.
@@ -110,8 +120,11 @@ impl Setup {
             terms.add(format!("codec {}-{boundary}", boundary + 1), codecs.backward)?;
         }
         terms.add("tokenizer", &self.tokenizer)?;
-        terms.add("training text", &self.training_text)?;
-        terms.add("held-out text", self.heldout.as_ref().map_or("none", Corpus::sha256))?;
+        let train = self.batches.dataset();
+        terms.add("training text", train.content())?;
+        terms.add("training data settings", train.settings())?;
+        terms.add("held-out text", self.heldout.as_ref().map_or("none", Dataset::content))?;
+        terms.add("held-out data settings", self.heldout.as_ref().map_or("none", Dataset::settings))?;
         terms.add("evaluation", json(eval))?;
         terms.add("optimizer", json(optimizer))?;
         terms.add("non-finite", json(&pipeline.non_finite))?;
@@ -148,7 +161,7 @@ impl Setup {
             stages: self.map.stages().to_vec(),
             seed: self.config.run.seed,
             tokenizer: self.tokenizer.clone(),
-            data: self.training_text.clone(),
+            data: fingerprint(self.batches.dataset()),
             batch: [train.sequence, train.micro_batch, train.micro_batches],
         })
     }
@@ -238,7 +251,10 @@ impl Setup {
             queue: train.micro_batches + 2,
             deadline: self.deadline(stage, peer),
         };
-        let codecs = Codecs { outgoing: outgoing.build()?, incoming: incoming.build()? };
+        let threads = NonZero::new(pipeline.codec_threads).unwrap_or(NonZero::<usize>::MIN);
+        let execution = Execution { threads, ..Execution::choose()? };
+        let codecs =
+            Codecs { outgoing: outgoing.build_with(execution)?, incoming: incoming.build_with(execution)? };
         Ok(Attachment { link, codecs, terms })
     }
 }
@@ -250,6 +266,26 @@ impl Start {
             .map_err(|source| RunError::Weights { path: path.into(), source })?;
         Ok(Self { model, fingerprint })
     }
+}
+
+fn open(
+    config: &Config,
+    sources: &Sources,
+    tokenizer: &Tokenizer,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Dataset, DataError> {
+    let own = config.run.dir.join("tokens");
+    let cache = match &config.data.cache {
+        Some(folder) => Cache::Always(folder),
+        None => Cache::IfLarge(&own),
+    };
+    let (settings, sequence) = (config.data.settings(), config.train.sequence);
+    Dataset::open(&sources.0, &settings, tokenizer, sequence, cache, progress)
+}
+
+/// What a checkpoint's place in the data depends on.
+fn fingerprint(data: &Dataset) -> String {
+    sha256_hex([data.content(), data.settings()].concat().as_bytes())
 }
 
 /// The configuration with `pipeline.layers = "auto"` replaced by a map from measured costs on this machine.

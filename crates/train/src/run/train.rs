@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::{Links, RunError, Setup};
 use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts};
-use crate::data::evaluation;
+use crate::data::{Dataset, Summary};
 use crate::metrics::Event;
-use crate::pipeline::{Engine, Evaluation};
+use crate::pipeline::{Engine, Evaluation, Stop};
 
 /// Whether the run starts from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Outcome {
 /// Receives what happens.
 pub type Emit<'a> = dyn FnMut(Event) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
-/// Runs stage `stage` of `setup` to its end.
+/// Runs stage `stage` of `setup` to its end, or until `stop` is asked for it.
 ///
 /// # Errors
 /// Anything that ends the run early; both neighbours have then been told why.
@@ -57,9 +57,11 @@ pub fn train(
     stage: usize,
     links: Links,
     resume: Resume,
+    stop: &Stop,
     emit: &mut Emit<'_>,
 ) -> Result<Outcome, RunError> {
     let mut engine = setup.engine(stage, links)?;
+    engine.heed(stop);
     match Life::new(setup, stage, emit).and_then(|mut life| life.run(&mut engine, resume)) {
         Ok(outcome) => {
             engine.close();
@@ -97,6 +99,7 @@ impl<'a, 'e> Life<'a, 'e> {
             parameters,
             threads: rayon::current_num_threads(),
         })?;
+        self.tell_damage()?;
         let mut outcome = match resume {
             Resume::Fresh => Outcome { steps: 0, loss: f64::NAN, evaluation: None },
             Resume::Newest => self.resume(engine)?,
@@ -131,8 +134,26 @@ impl<'a, 'e> Life<'a, 'e> {
         Ok(outcome)
     }
 
+    /// Every stage has the same data: one tells what is wrong with it.
+    fn tell_damage(&mut self) -> Result<(), RunError> {
+        let Setup { batches, heldout, .. } = &self.setup;
+        let data = [("training data", Some(batches.dataset())), ("held-out data", heldout.as_ref())];
+        let summaries = data.map(|(name, data)| (name, data.map(Dataset::summary)));
+        let damaged = |(name, summary): (_, Option<Summary>)| {
+            let summary = summary.filter(|summary| summary.damage.damaged > 0)?;
+            Some(format!("{name}: {summary}"))
+        };
+        if self.stage == 0 {
+            for text in summaries.into_iter().filter_map(damaged) {
+                self.emit(Event::Warning { stage: 0, text })?;
+            }
+        }
+        Ok(())
+    }
+
     fn step(&mut self, engine: &mut Engine, step: u64) -> Result<(f64, u64), RunError> {
         let batches = self.setup.batches.step(step - 1);
+        let batches = batches.map_err(|source| RunError::Data { key: "data.train", source })?;
         let report = engine.step(step, &batches)?;
         if let Some(cause) = &report.skipped {
             self.emit(Event::Warning { stage: self.stage, text: format!("step {step} skipped: {cause}") })?;
@@ -158,9 +179,9 @@ impl<'a, 'e> Life<'a, 'e> {
 
     fn evaluate(&mut self, engine: &mut Engine, step: u64) -> Result<Option<Evaluation>, RunError> {
         let Some(heldout) = &self.setup.heldout else { return Ok(None) };
-        let (train, eval) = (&self.setup.config.train, &self.setup.config.eval);
+        let eval = &self.setup.config.eval;
         let begin = Instant::now();
-        let batches = evaluation(heldout, train.sequence, eval.tokens, eval.micro_batch);
+        let batches = heldout.evaluation(eval.tokens, eval.micro_batch);
         let result = engine.evaluate(step, batches)?;
         let seconds = begin.elapsed().as_secs_f64();
         self.emit(Event::Eval {

@@ -73,7 +73,7 @@ impl Stage {
         };
         let params = self.part.params();
         let gradients = params.iter().map(|p| Some(params.upload(gradient(&p.name, p.len())))).collect();
-        self.optimizer.step(self.part.params_mut(), gradients, 1e-2);
+        self.optimizer.step(self.part.params_mut(), gradients, 1e-2, 1.0);
     }
 
     pub(crate) fn restore(

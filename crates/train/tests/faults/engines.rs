@@ -31,7 +31,7 @@ pub(crate) struct Driven {
 /// Runs `steps` steps on all stages.
 pub(crate) fn drive(config: &Config, steps: u64, poke: &Poke) -> Vec<Driven> {
     let mut setup = Setup::load(config.clone()).unwrap();
-    let batches: Vec<_> = (0..steps).map(|step| setup.batches.step(step)).collect();
+    let batches: Vec<_> = (0..steps).map(|step| setup.batches.step(step).unwrap()).collect();
     let engines = engines(&setup);
     thread::scope(|scope| {
         let handles: Vec<_> = engines

@@ -83,7 +83,9 @@ fn pokes(config: &Config) -> [(Poke, String); 2] {
     let mut setup = Setup::load(config.clone()).unwrap();
     let holds = |batch: &MicroBatch| batch.inputs.contains(&u32::from(RARE));
     let (step, micro_batch) = (1..)
-        .find_map(|step| setup.batches.step(step - 1).iter().position(holds).map(|place| (step, place)))
+        .find_map(|step| {
+            setup.batches.step(step - 1).unwrap().iter().position(holds).map(|place| (step, place))
+        })
         .unwrap();
     let row = usize::from(RARE) * config.model.hidden;
     let range = row..row + config.model.hidden;
@@ -102,9 +104,9 @@ fn pokes(config: &Config) -> [(Poke, String); 2] {
 /// A small run whose text has one [`RARE`] byte.
 fn rare(dir: &Path, policy: &str) -> Config {
     let config = config(dir, &stages(3, &[policy]));
-    let mut text = fs::read(&config.data.train).unwrap();
+    let mut text = fs::read(&config.data.train.0[0]).unwrap();
     text[3000] = RARE;
-    fs::write(&config.data.train, text).unwrap();
+    fs::write(&config.data.train.0[0], text).unwrap();
     config
 }
 

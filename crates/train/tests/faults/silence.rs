@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use thinwire_link::{FrameKind, Link, LinkError, Progress, WaitingFor, memory};
 use thinwire_train::config::Config;
-use thinwire_train::run::{Links, Resume, Setup, train};
+use thinwire_train::run::{Links, Resume, Setup, Stop, train};
 
 use super::support::{Plan, config};
 use super::tamper::{Fate, tampered};
@@ -75,7 +75,7 @@ fn opposite(overrides: &[&str], play: impl FnOnce(Link) + Send) -> String {
     let links = Links { previous: None, next: Some(ours) };
     thread::scope(|scope| {
         scope.spawn(move || play(theirs));
-        text(&train(setup, 0, links, Resume::Fresh, &mut |_| Ok(())).unwrap_err())
+        text(&train(setup, 0, links, Resume::Fresh, &Stop::default(), &mut |_| Ok(())).unwrap_err())
     })
 }
 

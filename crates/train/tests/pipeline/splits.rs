@@ -1,6 +1,6 @@
 //! The split and the schedule do not change a bit of the result.
 
-use thinwire_train::metrics::Event;
+use thinwire_train::metrics::{Event, LinkReport};
 use thinwire_train::run::Resume;
 
 use crate::support::{config, evaluations, last_checkpoint, losses, run};
@@ -108,4 +108,59 @@ fn the_loss_falls_and_figures_are_told() {
         assert!(error > 0.0 && error < 0.05, "relative squared error {error}");
         assert!(link.wire_bytes > link.payload_bytes);
     }
+}
+
+/// The losses, the evaluations and the last report of either direction of a run of two stages.
+fn run_two_stages(settings: &[&str]) -> (Vec<u64>, Vec<u64>, [LinkReport; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let split = ["pipeline.stages=2", r#"pipeline.layers=["embed 0", "1 head"]"#];
+    let config = config(dir.path(), &[&split, settings].concat());
+    let (story, outcomes) = run(&config, Resume::Fresh);
+    for outcome in outcomes {
+        outcome.unwrap();
+    }
+    let links = [0, 1].map(|stage| {
+        let Some(Event::Finished { links, .. }) = story[stage].last() else { panic!("not finished") };
+        // Whether the last control frame is counted yet is a matter of time.
+        LinkReport { wire_bytes: 0, ..links[0] }
+    });
+    (losses(&story[0]), evaluations(&story[0]), links)
+}
+
+#[test]
+fn tensors_below_the_threshold_go_raw_and_are_counted() {
+    // 3 x 32 x 32 values in training, 8 x 32 x 32 in evaluation.
+    let (f32_losses, f32_evaluations, links) = run_two_stages(&[]);
+    assert!(links.iter().all(|link| link.messages >= 16 && link.raw_messages == 0), "{links:?}");
+
+    let all = ["pipeline.forward=tah:raw_below=100000", "pipeline.backward=fixed:bits=4,raw_below=100000"];
+    let (losses, evaluations, links) = run_two_stages(&all);
+    assert_eq!((&losses, &evaluations), (&f32_losses, &f32_evaluations));
+    for link in links {
+        assert_eq!((link.raw_messages, link.raw_bytes), (link.messages, link.payload_bytes), "{link:?}");
+        assert_eq!(link.rel_sq_error(), Some(0.0));
+    }
+
+    let training = ["pipeline.forward=tah:raw_below=3073", "pipeline.backward=fixed:bits=4,raw_below=3073"];
+    let (losses, evaluations, [forward, backward]) = run_two_stages(&training);
+    assert_eq!(losses, f32_losses);
+    assert_ne!(evaluations, f32_evaluations, "larger tensors are compressed");
+    // 4 steps of 4 micro-batches; a raw message has a header of 4 bytes. The last window of the 1000 held-out bytes, evaluated
+    // twice, predicts 7 of them.
+    let (trained, last_windows) = (16 * (4 + 4 * 3072), 2 * (4 + 4 * 7 * 32));
+    assert_eq!((forward.raw_messages, forward.raw_bytes), (16 + 2, trained + last_windows));
+    assert_eq!((backward.messages, backward.raw_messages, backward.raw_bytes), (16, 16, trained));
+    assert!(forward.messages > forward.raw_messages);
+
+    let none = ["pipeline.forward=tah:raw_below=3072", "pipeline.backward=fixed:bits=4,raw_below=3072"];
+    let (losses, _, [_, backward]) = run_two_stages(&none);
+    assert_ne!(losses, f32_losses);
+    assert_eq!((backward.raw_messages, backward.raw_bytes), (0, 0));
+}
+
+#[test]
+fn threads_do_not_change_the_result() {
+    let codecs = ["pipeline.forward=tah", "pipeline.backward=fixed", "train.micro_batch=160"];
+    let one = run_two_stages(&codecs);
+    assert_eq!(run_two_stages(&[&codecs[..], &["pipeline.codec_threads=2"]].concat()), one);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use thinwire_link::{Link, memory};
 use thinwire_train::config::Config;
 use thinwire_train::metrics::Event;
-use thinwire_train::run::{Links, Outcome, Resume, RunError, Setup, train};
+use thinwire_train::run::{Links, Outcome, Resume, RunError, Setup, Stop, train};
 
 /// A small model on a small text; `overrides` as after `--set`.
 pub(crate) fn config(dir: &Path, overrides: &[&str]) -> Config {
@@ -79,7 +79,7 @@ impl Plan<'_> {
                     sender.send(event)?;
                     if stops { Err("stopped by the test".into()) } else { Ok(()) }
                 };
-                done.send((stage, train(setup, stage, links, resume, &mut emit)))
+                done.send((stage, train(setup, stage, links, resume, &Stop::default(), &mut emit)))
             });
         }
         drop((sender, done));

@@ -29,7 +29,7 @@ impl Decode {
         let tensor = file.decode(&self.path)?;
         tensor::write(&self.out, &file.description.tensor, &tensor)?;
         let description = file.description;
-        let packed = Packed::new(description.codec, description.tensor, &tensor, file.message.len());
+        let packed = Packed::new(description.codec, description.tensor, &tensor, file.message.len())?;
         Ok(output.print(&packed)?)
     }
 }

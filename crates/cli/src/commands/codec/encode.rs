@@ -23,9 +23,9 @@ pub(super) struct Encode {
 impl Encode {
     pub(super) fn run(self, output: Output) -> Result<(), CommandError> {
         let (name, tensor) = self.input.read()?;
-        let mut codec = self.input.codec.build()?;
+        let mut codec = self.input.build()?;
         let (message, _) = self.input.encode(&name, &tensor, &mut *codec)?;
-        let packed = Packed::new(codec.spec(), name.clone(), &tensor, message.len());
+        let packed = Packed::new(codec.spec(), name.clone(), &tensor, message.len())?;
         let description = Description { tensor: name, shape: tensor.dims().to_vec(), codec: codec.spec() };
         MessageFile { description, dtype: tensor.dtype(), message }.write(&self.out)?;
         Ok(output.print(&packed)?)

@@ -1,10 +1,11 @@
 //! The tensor to encode, and encoding it.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use thinwire_codec::{Codec, CodecSpec, EncodeError};
+use thinwire_codec::{Codec, CodecSpec, EncodeError, Execution};
 
 use crate::error::CommandError;
 use crate::tensor::{self, Tensor};
@@ -14,7 +15,10 @@ use crate::tensor::{self, Tensor};
 pub(super) struct Input {
     /// Codec and settings, as in `tah`, `tah:g=32,p=0.5`, `fixed:bits=6,group=64` or `raw:dtype=bf16`.
     #[arg(long, value_name = "SPEC")]
-    pub(super) codec: CodecSpec,
+    codec: CodecSpec,
+    /// Threads that share a message.
+    #[arg(long, value_name = "N", default_value = "1")]
+    threads: NonZero<usize>,
     /// Name of the tensor in a .safetensors file; may be left out if the file has only one.
     #[arg(long, value_name = "NAME")]
     tensor: Option<String>,
@@ -33,6 +37,11 @@ struct NotEncoded {
 }
 
 impl Input {
+    /// The codec.
+    pub(super) fn build(&self) -> Result<Box<dyn Codec>, CommandError> {
+        Ok(self.codec.build_with(Execution { threads: self.threads, ..Execution::choose()? })?)
+    }
+
     /// The tensor's name and the tensor.
     pub(super) fn read(&self) -> Result<(String, Tensor), CommandError> {
         Ok(tensor::read(&self.path, self.tensor.as_deref())?)

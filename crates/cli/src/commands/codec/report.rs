@@ -3,14 +3,16 @@
 use std::fmt;
 
 use serde::Serialize;
-use thinwire_codec::CodecSpec;
+use thinwire_codec::{CodecError, CodecSpec};
 
-use crate::tensor::Tensor;
+use crate::tensor::{self, Tensor};
 
 /// A tensor and its message.
 #[derive(Debug, Serialize)]
 pub(super) struct Packed {
     codec: CodecSpec,
+    /// Another than the codec's for a tensor below its `raw_below`.
+    sent_as: &'static str,
     tensor: String,
     dtype: &'static str,
     shape: Vec<usize>,
@@ -22,11 +24,24 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub(super) fn new(codec: CodecSpec, name: String, tensor: &Tensor, bytes: usize) -> Self {
+    pub(super) fn new(
+        codec: CodecSpec,
+        name: String,
+        tensor: &Tensor,
+        bytes: usize,
+    ) -> Result<Self, CodecError> {
         let elements = tensor.dims().iter().product();
         let bits_per_element = (elements > 0).then(|| bytes as f64 * 8.0 / elements as f64);
-        let shape = tensor.dims().to_vec();
-        Self { codec, tensor: name, dtype: tensor.dtype().name(), shape, elements, bytes, bits_per_element }
+        Ok(Self {
+            codec,
+            sent_as: codec.sent_as(tensor::codec_shape(tensor.dims())?, tensor.dtype()).name(),
+            tensor: name,
+            dtype: tensor.dtype().name(),
+            shape: tensor.dims().to_vec(),
+            elements,
+            bytes,
+            bits_per_element,
+        })
     }
 }
 
@@ -34,7 +49,7 @@ impl fmt::Display for Packed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "codec    {}", self.codec)?;
         writeln!(f, "tensor   {} {:?} {}, {} elements", self.tensor, self.shape, self.dtype, self.elements)?;
-        write!(f, "message  {} bytes", self.bytes)?;
+        write!(f, "message  {}, {} bytes", self.sent_as, self.bytes)?;
         match self.bits_per_element {
             Some(bits) => write!(f, ", {bits:.3} bits an element"),
             None => Ok(()),

@@ -36,7 +36,7 @@ struct Report {
 impl Roundtrip {
     pub(super) fn run(self, output: Output) -> Result<(), CommandError> {
         let (name, tensor) = self.input.read()?;
-        let mut codec = self.input.codec.build()?;
+        let mut codec = self.input.build()?;
         let (message, encode_seconds) = self.input.encode(&name, &tensor, &mut *codec)?;
         let stats = codec.measure(tensor.view()?, &message)?;
         let mut decoded = Tensor::zeros(tensor.dims().to_vec(), tensor.dtype())?;
@@ -47,7 +47,7 @@ impl Roundtrip {
             tensor::write(out, "decoded", &decoded)?;
         }
         Ok(output.print(&Report {
-            packed: Packed::new(codec.spec(), name, &tensor, message.len()),
+            packed: Packed::new(codec.spec(), name, &tensor, message.len())?,
             rel_sq_error: stats.rel_sq_error(),
             max_abs_error: stats.max_abs_error,
             encode_seconds,

@@ -14,6 +14,9 @@ pub(super) struct Report {
     pub(super) tokens: u64,
     pub(super) bits_per_element: Vec<f64>,
     pub(super) rel_sq_error: Vec<f64>,
+    pub(super) messages: Vec<u64>,
+    /// Those of tensors below the codec's `raw_below`, which went raw.
+    pub(super) raw_messages: Vec<u64>,
     pub(super) uncompressed: Uncompressed,
     /// The block behind each boundary.
     pub(super) boundaries: Vec<usize>,
@@ -52,8 +55,13 @@ impl fmt::Display for Report {
         }
         write!(f, "\n\n{:<10}{:>13}{:>16}  codec", "boundary", "bits/element", "rel. sq. error")?;
         let figures = self.bits_per_element.iter().zip(&self.rel_sq_error);
-        for ((before, codec), (bits, error)) in self.boundaries.iter().zip(&self.codec).zip(figures) {
+        let messages = self.messages.iter().zip(&self.raw_messages);
+        let rows = self.boundaries.iter().zip(&self.codec).zip(figures).zip(messages);
+        for (((before, codec), (bits, error)), (messages, raw)) in rows {
             write!(f, "\n{before:<10}{bits:>13.3}{error:>16.3e}  {codec}")?;
+            if *raw > 0 {
+                write!(f, " ({raw} of {messages} messages went raw)")?;
+            }
         }
         Ok(())
     }

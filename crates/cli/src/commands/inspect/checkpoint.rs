@@ -57,7 +57,7 @@ struct UnitReport {
 #[error("the manifest in {} describes no model", folder.display())]
 struct NoModel {
     folder: PathBuf,
-    source: ConfigError,
+    source: Box<ConfigError>,
 }
 
 /// Of the run's newest complete checkpoint, or of the checkpoint in this step folder.
@@ -91,7 +91,7 @@ fn units(architecture: &Architecture) -> impl Iterator<Item = Unit> + use<> {
 impl Facts {
     fn new(manifest: &Manifest, folder: &Path) -> Result<Self, NoModel> {
         let RunFacts { run, architecture, stages, seed, tokenizer, .. } = manifest.run.clone();
-        let no_model = |source| NoModel { folder: folder.into(), source };
+        let no_model = |source| NoModel { folder: folder.into(), source: Box::new(source) };
         architecture.validate().map_err(no_model)?;
         Ok(Self {
             step: manifest.step,

@@ -42,7 +42,7 @@ pub(super) fn decode<E: Element>(run: Decode<'_, E>) {
         bits::unpack(run.bits, packed, codes);
         let step = f32::from(f16::from_le_bytes(*step));
         for (value, code) in values.iter_mut().zip(codes) {
-            *value = (i32::from(*code) - i32::from(largest(run.bits))) as f32 * step;
+            *value = (i32::from(*code) - i32::from(largest(run.bits))) as f32 * step + 0.0;
         }
         run.scale.undo(values);
         E::narrow(values, out);

@@ -5,12 +5,13 @@
 
 use half::f16;
 
-use super::{Decode, Encode, largest};
+use super::{BYTE, Decode, Encode, largest};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits};
 use crate::simd::{Combine, Simd, fold_rows};
 
-/// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most.
+/// Values of a multiple of [`WHOLE`], in whole groups. `scale` is not so far from 1 that its product
+/// with a reciprocal overflows or is subnormal.
 #[inline(always)]
 pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f32) {
     let limit = largest(run.bits);
@@ -19,24 +20,42 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f3
     let mut rows = [[simd.splat(0.0)]; BLOCK];
     for (x, wire) in run.x.chunks(BLOCK * run.group).zip(run.steps.chunks_mut(BLOCK)) {
         let max = max_abs(simd, x, run.group, scale, &mut rows);
-        let (steps, reciprocals) = steps(simd, simd.div(max, simd.splat(limit.into())));
+        let (steps, reciprocals) = steps(simd, simd.div(max, simd.splat(limit.into())), scale);
         for (wire, step) in wire.iter_mut().zip(steps) {
             *wire = step.to_le_bytes();
         }
-        for (x, per_step) in x.chunks_exact(run.group).zip(reciprocals) {
-            let per_step = simd.splat(per_step);
-            for x in x.as_chunks::<WHOLE>().0 {
-                // No quotient is above `limit` by as much as half: the step is not below the exact one.
-                let mut quotients = [per_step; 4];
-                for (quotient, x) in quotients.iter_mut().zip(x.as_chunks().0) {
-                    let y = simd.mul(E::load(simd, x), scale);
-                    *quotient = simd.mul(y, per_step);
-                }
-                simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
-                out = &mut out[bits::packed_len(WHOLE, run.bits)..];
+        for (i, x) in x.as_chunks::<WHOLE>().0.iter().enumerate() {
+            let mut quotients = vectors_of(simd, &reciprocals, run.group, i);
+            for (quotient, x) in quotients.iter_mut().zip(x.as_chunks().0) {
+                // Not above `limit` by as much as half: the step is not below the exact one.
+                *quotient = simd.mul(E::load(simd, x), *quotient);
             }
+            if run.bits <= BYTE {
+                simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
+            } else {
+                simd.pack_wide(run.bits, quotients, limit.into(), out);
+            }
+            out = &mut out[bits::packed_len(WHOLE, run.bits)..];
         }
     }
+}
+
+/// What the values of chunk `chunk` of a block's [`WHOLE`] values have of a quantity of its groups.
+#[inline(always)]
+fn vectors_of<S: Simd>(simd: S, of_groups: &[f32; BLOCK], group: usize, chunk: usize) -> [S::Floats; 4] {
+    if group >= WHOLE {
+        return [simd.splat(of_groups[chunk * WHOLE / group]); 4];
+    }
+    let mut vectors = [simd.splat(0.0); 4];
+    for (i, vector) in vectors.iter_mut().enumerate() {
+        let first = (chunk * WHOLE + i * LANES) / group;
+        *vector = if group >= LANES {
+            simd.splat(of_groups[first])
+        } else {
+            simd.replace(simd.splat(of_groups[first]), 0xff00, of_groups[first + 1])
+        };
+    }
+    vectors
 }
 
 /// The largest scaled magnitude of each group of a block. Where there are fewer groups, the last lanes are anything.
@@ -50,8 +69,14 @@ fn max_abs<S: Simd, E: Element>(
 ) -> S::Floats {
     for (row, x) in rows.iter_mut().zip(x.chunks_exact(group)) {
         let mut max = simd.splat(0.0);
-        for x in x.as_chunks().0 {
+        let (vectors, half) = x.as_chunks();
+        for x in vectors {
             max = simd.max(max, simd.abs(E::load(simd, x)));
+        }
+        if !half.is_empty() {
+            let mut padded = [E::default(); LANES];
+            padded[..half.len()].copy_from_slice(half);
+            max = simd.abs(E::load(simd, &padded));
         }
         *row = [max];
     }
@@ -69,9 +94,10 @@ impl Combine<1> for Max {
     }
 }
 
-/// The steps of a block's groups, rounded up, and their reciprocals.
+/// The steps of a block's groups, rounded up, and their reciprocals times `scale`: a power of two, so that it does not
+/// matter which factor it multiplies first.
 #[inline(always)]
-fn steps<S: Simd>(simd: S, exact: S::Floats) -> ([f16; LANES], [f32; LANES]) {
+fn steps<S: Simd>(simd: S, exact: S::Floats, scale: S::Floats) -> ([f16; LANES], [f32; LANES]) {
     let mut steps = [f16::ZERO; LANES];
     simd.store_f16(exact, &mut steps);
     let below = simd.greater(exact, simd.load_f16(&steps));
@@ -79,31 +105,54 @@ fn steps<S: Simd>(simd: S, exact: S::Floats) -> ([f16; LANES], [f32; LANES]) {
         *step = f16::from_bits(step.to_bits() + (below >> i & 1));
     }
     let mut reciprocals = [0.0; LANES];
-    simd.store(simd.div(simd.splat(1.0), simd.load_f16(&steps)), &mut reciprocals);
+    simd.store(simd.mul(simd.div(simd.splat(1.0), simd.load_f16(&steps)), scale), &mut reciprocals);
     (steps, reciprocals.map(|reciprocal| if reciprocal == f32::INFINITY { 0.0 } else { reciprocal }))
 }
 
-/// Whole groups of a multiple of [`WHOLE`] values, codes of a byte at most; `factor` is the message scale.
+/// Values of a multiple of [`WHOLE`], in whole groups. `factor` is the message scale.
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
-    let limit = simd.splat(largest(run.bits).into());
+    // Codes of a byte and the largest have 8 bits and steps 11: their products are exact.
+    let minus_largest = simd.splat(-f32::from(largest(run.bits)));
     let mut codes = run.codes;
     for (out, steps) in run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK)) {
         let mut half = [f16::ZERO; LANES];
         for (half, step) in half.iter_mut().zip(steps) {
             *half = f16::from_le_bytes(*step);
         }
-        let mut steps = [0.0; LANES];
-        simd.store(simd.mul(simd.load_f16(&half), simd.splat(factor)), &mut steps);
-        for (out, step) in out.chunks_exact_mut(run.group).zip(steps) {
-            let step = simd.splat(step);
-            for out in out.as_chunks_mut::<WHOLE>().0 {
-                let values = simd.codes_to_floats(simd.unpack(run.bits, codes));
-                codes = &codes[bits::packed_len(WHOLE, run.bits)..];
-                for (code, out) in values.into_iter().zip(out.as_chunks_mut().0) {
-                    E::store(simd, simd.mul(simd.sub(code, limit), step), out);
+        let (mut steps, mut zeros) = ([0.0; LANES], [0.0; LANES]);
+        let step = simd.mul(simd.load_f16(&half), simd.splat(factor));
+        simd.store(step, &mut steps);
+        simd.store(simd.mul(step, minus_largest), &mut zeros);
+        for (i, out) in out.as_chunks_mut::<WHOLE>().0.iter_mut().enumerate() {
+            let step = vectors_of(simd, &steps, run.group, i);
+            let zero = vectors_of(simd, &zeros, run.group, i);
+            let values = if run.bits > BYTE {
+                dequantize_wide(simd, run.bits, codes, step)
+            } else if run.group >= WHOLE {
+                simd.dequantize(run.bits, codes, step[0], zero[0])
+            } else {
+                let mut values = simd.codes_to_floats(simd.unpack(run.bits, codes));
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = simd.mul_add(*value, step[i], zero[i]);
                 }
+                values
+            };
+            codes = &codes[bits::packed_len(WHOLE, run.bits)..];
+            for (v, out) in values.into_iter().zip(out.as_chunks_mut().0) {
+                E::store(simd, v, out);
             }
         }
     }
+}
+
+/// The values of codes of more bits than a byte holds, whose products with a step are rounded.
+#[inline(always)]
+fn dequantize_wide<S: Simd>(simd: S, bits: u32, codes: &[u8], step: [S::Floats; 4]) -> [S::Floats; 4] {
+    let largest = simd.splat(largest(bits).into());
+    let mut values = simd.unpack_wide(bits, codes);
+    for (value, step) in values.iter_mut().zip(step) {
+        *value = simd.add(simd.mul(simd.sub(*value, largest), step), simd.splat(0.0));
+    }
+    values
 }

@@ -30,14 +30,37 @@ pub(in crate::kernel) fn transform<S: Simd>(simd: S, tile: &mut [f32]) {
     }
 }
 
-/// [`transform`] of a tile of [`WHOLE`] values in registers.
+/// The transform of a tile of 16, 32 or 64 values in the first registers, which the caller has multiplied or will multiply
+/// by [`exact_norm`].
 #[inline(always)]
-pub(in crate::kernel) fn transform_whole<S: Simd>(simd: S, tile: [S::Floats; 4]) -> [S::Floats; 4] {
-    let mut tile = small_strides(simd, tile);
-    for v in &mut tile {
-        *v = divide(simd, *v, root(WHOLE));
+pub(in crate::kernel) fn transform_registers<S: Simd>(
+    simd: S,
+    mut v: [S::Floats; 4],
+    len: usize,
+) -> [S::Floats; 4] {
+    let mut stride = len / LANES / 2;
+    while stride > 0 {
+        for i in 0..len / LANES {
+            if i & stride == 0 {
+                (v[i], v[i + stride]) = (simd.add(v[i], v[i + stride]), simd.sub(v[i], v[i + stride]));
+            }
+        }
+        stride /= 2;
     }
-    tile
+    for v in &mut v[..len / LANES] {
+        *v = simd.butterfly(*v);
+        if exact_norm(len) == 1.0 {
+            *v = simd.div(*v, simd.splat(root(len)));
+        }
+    }
+    v
+}
+
+/// `1 / sqrt(len)` if it is a power of two, so that it may be multiplied at any place, and 1 otherwise.
+#[inline(always)]
+pub(in crate::kernel) fn exact_norm(len: usize) -> f32 {
+    let root = root(len);
+    if is_power_of_two(root) { 1.0 / root } else { 1.0 }
 }
 
 /// The strides below [`WHOLE`].
@@ -54,6 +77,10 @@ fn small_strides<S: Simd>(simd: S, [a, b, c, d]: [S::Floats; 4]) -> [S::Floats; 
 /// `v / root`. The reciprocal of a power of two is exact, and a product much faster than a quotient.
 #[inline(always)]
 fn divide<S: Simd>(simd: S, v: S::Floats, root: f32) -> S::Floats {
-    let is_power_of_two = root.to_bits().trailing_zeros() >= f32::MANTISSA_DIGITS - 1;
-    if is_power_of_two { simd.mul(v, simd.splat(1.0 / root)) } else { simd.div(v, simd.splat(root)) }
+    if is_power_of_two(root) { simd.mul(v, simd.splat(1.0 / root)) } else { simd.div(v, simd.splat(root)) }
+}
+
+#[inline(always)]
+fn is_power_of_two(root: f32) -> bool {
+    root.to_bits().trailing_zeros() >= f32::MANTISSA_DIGITS - 1
 }

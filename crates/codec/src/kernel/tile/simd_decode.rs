@@ -6,9 +6,9 @@ use half::f16;
 use super::{Decode, OUTLIER};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits, hadamard};
-use crate::simd::Simd;
+use crate::simd::{PACK_ROOM, Simd};
 
-/// Tiles of `tile` values, a multiple of [`WHOLE`].
+/// Tiles of `tile` values: 16, 32, or a multiple of [`WHOLE`].
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, tile: usize) {
     match run.scale.folded() {
@@ -33,32 +33,46 @@ fn decode_blocks<S: Simd, E: Element, const FOLDED: bool>(
         let zero = parameters(simd, zeros, factor, u16::MAX);
         let step = parameters(simd, scales, factor, !OUTLIER);
         for (i, out) in out.chunks_exact_mut(tile).enumerate() {
-            let (width, step, zero) = (u32::from(widths[i]), simd.splat(step[i]), simd.splat(zero[i]));
+            let width = u32::from(widths[i]);
             let outlier = u16::from_le_bytes(scales[i]) & OUTLIER != 0;
-            if !outlier || tile == WHOLE {
-                for out in out.as_chunks_mut::<WHOLE>().0 {
-                    let mut values;
-                    (values, codes) = dequantize(simd, width, step, zero, codes);
-                    if outlier {
-                        values = hadamard::transform_whole(simd, values);
-                    }
-                    for (v, out) in values.into_iter().zip(out.as_chunks_mut().0) {
-                        E::store(simd, if FOLDED { v } else { unscale(simd, v, factors) }, out);
-                    }
+            let norm = if outlier && tile <= WHOLE { hadamard::exact_norm(tile) } else { 1.0 };
+            let (step, zero) = (simd.splat(step[i] * norm), simd.splat(zero[i] * norm));
+            if tile <= WHOLE {
+                let mut values = if codes.len() >= bits::packed_len(WHOLE, width) {
+                    simd.dequantize(width, codes, step, zero)
+                } else {
+                    let mut padded = [0; PACK_ROOM];
+                    padded[..codes.len()].copy_from_slice(codes);
+                    simd.dequantize(width, &padded, step, zero)
+                };
+                codes = &codes[bits::packed_len(tile, width)..];
+                if outlier {
+                    values = hadamard::transform_registers(simd, values, tile);
+                }
+                for (v, out) in values.into_iter().zip(out.as_chunks_mut().0) {
+                    E::store(simd, if FOLDED { v } else { unscale(simd, v, factors) }, out);
                 }
             } else {
-                let values = &mut run.scratch[..tile];
-                for out in values.as_chunks_mut::<WHOLE>().0 {
-                    let part;
-                    (part, codes) = dequantize(simd, width, step, zero, codes);
-                    for (v, out) in part.into_iter().zip(out.as_chunks_mut().0) {
-                        simd.store(v, out);
+                // Only an outlier tile goes through memory.
+                let scratch = &mut run.scratch[..tile];
+                for (i, out) in out.as_chunks_mut::<WHOLE>().0.iter_mut().enumerate() {
+                    let values = simd.dequantize(width, codes, step, zero);
+                    codes = &codes[bits::packed_len(WHOLE, width)..];
+                    let scratch = scratch[i * WHOLE..].as_chunks_mut().0;
+                    for ((v, out), scratch) in values.into_iter().zip(out.as_chunks_mut().0).zip(scratch) {
+                        if outlier {
+                            simd.store(v, scratch);
+                        } else {
+                            E::store(simd, if FOLDED { v } else { unscale(simd, v, factors) }, out);
+                        }
                     }
                 }
-                hadamard::transform_simd(simd, values);
-                for (v, out) in values.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
-                    let v = simd.load(v);
-                    E::store(simd, if FOLDED { v } else { unscale(simd, v, factors) }, out);
+                if outlier {
+                    hadamard::transform_simd(simd, scratch);
+                    for (v, out) in scratch.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
+                        let v = simd.load(v);
+                        E::store(simd, if FOLDED { v } else { unscale(simd, v, factors) }, out);
+                    }
                 }
             }
             // A tile that is no outlier tile has pivot 0.
@@ -71,22 +85,6 @@ fn decode_blocks<S: Simd, E: Element, const FOLDED: bool>(
 fn unscale<S: Simd>(simd: S, v: S::Floats, [first, second]: [f32; 2]) -> S::Floats {
     let v = simd.mul(simd.mul(v, simd.splat(first)), simd.splat(second));
     simd.max(simd.min(v, simd.splat(f32::MAX)), simd.splat(f32::MIN))
-}
-
-/// The values of the codes in front, and what is behind them.
-#[inline(always)]
-fn dequantize<S: Simd>(
-    simd: S,
-    width: u32,
-    step: S::Floats,
-    zero: S::Floats,
-    codes: &[u8],
-) -> ([S::Floats; 4], &[u8]) {
-    let mut values = simd.codes_to_floats(simd.unpack(width, codes));
-    for value in &mut values {
-        *value = simd.add(simd.mul(*value, step), zero);
-    }
-    (values, &codes[bits::packed_len(WHOLE, width)..])
 }
 
 /// A block's parameters, those bits of them that are in `mask`, times `factor`.

@@ -45,9 +45,25 @@ fn garbage_does_not_keep_the_peer_out() {
 
 #[test]
 fn silent_connections_do_not_keep_the_peer_out() {
-    for strangers in [1, 10, 20] {
+    for strangers in [1, 10, 100] {
         accept_after(|address| (0..strangers).map(|_| TcpStream::connect(address).unwrap()).collect());
     }
+}
+
+/// More than may be silent at once, and more than the system's queue holds.
+#[test]
+fn any_number_of_silent_connections_do_not_keep_the_peer_out() {
+    let keys = Keys::new();
+    let (listener, address) = listener();
+    let (here, there) = (config(0), config(1));
+    let links = thread::scope(|scope| {
+        let accepted = scope.spawn(|| listener.accept(&keys.first, &keys.second.public(), &here));
+        let strangers: Vec<_> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let connected = connect(&address.to_string(), &keys.second, &keys.first.public(), &there);
+        drop(strangers);
+        [accepted.join().unwrap(), connected]
+    });
+    drop(links.map(Result::unwrap));
 }
 
 #[test]

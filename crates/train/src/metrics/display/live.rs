@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use super::super::record::{LinkRecord, StageRecord, StepRecord};
 use super::super::text;
 use super::Progress;
+use super::screen::Draw;
 
 /// Lines are cut to this many columns, so that none wraps in a terminal of 80.
 const WIDTH: usize = 79;
@@ -43,20 +44,26 @@ impl Live {
         // Steps of an earlier process say nothing about this one's speed.
         bar.reset_eta();
         let live = Live { bar };
-        live.update(progress);
+        live.show(progress);
         live
     }
 
-    pub(super) fn update(&self, progress: &Progress) {
+    fn show(&self, progress: &Progress) {
         self.bar.set_position(progress.done());
         self.bar.set_message(lines(progress).iter().fold(String::new(), |text, line| text + "\n" + line));
     }
+}
 
-    pub(super) fn note(&self, line: &str) {
+impl Draw for Live {
+    fn update(&mut self, progress: &Progress) {
+        self.show(progress);
+    }
+
+    fn note(&mut self, line: &str) {
         self.bar.println(line);
     }
 
-    pub(super) fn finish(&self) {
+    fn finish(&mut self, _: &Progress) {
         self.bar.abandon();
     }
 }
@@ -111,9 +118,9 @@ mod tests {
     fn on_terminal(progress: &Progress) -> Vec<String> {
         let term = InMemoryTerm::new(24, 80);
         assert_eq!(term.width(), 80);
-        let live = Live::on(ProgressDrawTarget::term_like(Box::new(term.clone())), progress);
+        let mut live = Live::on(ProgressDrawTarget::term_like(Box::new(term.clone())), progress);
         live.note("stage 0: listening on 127.0.0.1:7000");
-        live.finish();
+        live.finish(progress);
         term.contents().lines().map(str::to_owned).collect()
     }
 

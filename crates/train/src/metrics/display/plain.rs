@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::super::text;
 use super::Progress;
+use super::screen::Draw;
 
 /// Time between two lines about steps.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -38,26 +39,6 @@ impl Plain {
         Plain { out, interval, first: None, last: None }
     }
 
-    pub(super) fn update(&mut self, progress: &Progress) {
-        let (_, evaluated) = mark(progress);
-        let due =
-            self.last.is_none_or(|(time, shown)| time.elapsed() >= self.interval || shown.1 != evaluated);
-        if due {
-            self.show(progress);
-        }
-    }
-
-    pub(super) fn note(&mut self, line: &str) {
-        // A run goes on without its display.
-        let _ = writeln!(self.out, "{line}");
-    }
-
-    pub(super) fn finish(&mut self, progress: &Progress) {
-        if self.last.is_none_or(|(_, shown)| shown != mark(progress)) {
-            self.show(progress);
-        }
-    }
-
     fn show(&mut self, progress: &Progress) {
         let left = text::duration(self.seconds_left(progress));
         let links = progress.step.iter().flat_map(|step| &step.links);
@@ -76,6 +57,28 @@ impl Plain {
             steps => begun.elapsed().as_secs_f64() / steps as f64,
         };
         progress.total_steps.saturating_sub(done) as f64 * seconds_per_step
+    }
+}
+
+impl Draw for Plain {
+    fn update(&mut self, progress: &Progress) {
+        let (_, evaluated) = mark(progress);
+        let due =
+            self.last.is_none_or(|(time, shown)| time.elapsed() >= self.interval || shown.1 != evaluated);
+        if due {
+            self.show(progress);
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        // A run goes on without its display.
+        let _ = writeln!(self.out, "{line}");
+    }
+
+    fn finish(&mut self, progress: &Progress) {
+        if self.last.is_none_or(|(_, shown)| shown != mark(progress)) {
+            self.show(progress);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-use thinwire_codec::{Codec, DType, PackedSize, TensorViewMut};
+use thinwire_codec::{Codec, DType, TensorViewMut};
 use thinwire_link::{FrameHeader, FrameKind, FrameReceiver, LinkError, WaitingFor};
 
 use super::Terms;
@@ -78,8 +78,9 @@ impl ReceiverThread {
         payload: &[u8],
     ) -> Result<HostTensor, PipelineError> {
         let (shape, largest) = (header.shape, self.terms.largest);
-        if header.codec != self.codec.spec().id() {
-            return Err(self.mismatch(key, "the codec", header.codec, self.codec.spec().id()));
+        let codec = self.codec.spec().sent_as(shape, DType::F32);
+        if header.codec != codec {
+            return Err(self.mismatch(key, "the codec", header.codec, codec));
         }
         if header.dtype != DType::F32 {
             return Err(self.mismatch(key, "the dtype", header.dtype, DType::F32));
@@ -119,7 +120,7 @@ impl ReceiverThread {
     }
 
     fn longest_payload(&self) -> u64 {
-        let tensor = self.codec.packed_size(self.terms.largest, DType::F32).map_or(0, PackedSize::bound);
+        let tensor = self.codec.longest_message(self.terms.largest, DType::F32).unwrap_or(0);
         self.terms.longest_control.max(tensor as u64)
     }
 

@@ -78,19 +78,20 @@ impl SenderThread {
         if buffer.len() < bound {
             buffer.resize(bound, 0);
         }
+        let spec = self.codec.spec();
+        let raw = spec.sends_raw(shape);
         let begin = Instant::now();
         let encoded = self.codec.encode(view, buffer);
-        self.meter.add_time(
-            Work::Encode,
-            self.tracer.record(&self.lane, "encode", begin, key.step, Some(key.index)),
-        );
+        let span = if raw { "encode raw" } else { "encode" };
+        self.meter
+            .add_time(Work::Encode, self.tracer.record(&self.lane, span, begin, key.step, Some(key.index)));
         let length = match encoded {
             Ok(length) => length,
             Err(EncodeError::NonFinite { index, value }) => return self.lose(key, index, value),
             Err(source) => return Err(PipelineError::Encode { peer: self.peer, frame: key, source }),
         };
         let payload = &buffer[..length];
-        self.meter.count(tensor.values.len(), length);
+        self.meter.count(tensor.values.len(), length, raw);
         let number = self.sent;
         self.sent += 1;
         if self.terms.error_every > 0 && number.is_multiple_of(self.terms.error_every) {
@@ -106,7 +107,7 @@ impl SenderThread {
             kind: key.kind(),
             dtype: DType::F32,
             shape,
-            codec: self.codec.spec().id(),
+            codec: spec.sent_as(shape, DType::F32),
             tag,
             payload_len: length as u64,
         };

@@ -1,0 +1,69 @@
+use std::sync::Arc;
+
+use burn::backend::{Dispatch, Flex};
+use burn::tensor::{Int, Tensor};
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, Ops};
+
+use crate::extension::FusedOps;
+use crate::kernel::cross_entropy::{self as kernel, RowLoss};
+use crate::tensor::{
+    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
+};
+
+/// Softmax cross-entropy of each row, in nats: `logits: [rows, vocab]`, `targets: [rows]` to `[rows]`.
+///
+/// No probabilities are kept: the backward pass writes the gradient over the logits, unless somebody else still holds
+/// them. Multiply the result by weights or a mask before summing it; a row whose gradient is 0 costs nothing.
+///
+/// # Panics
+/// When the counts differ or a target is no column.
+pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+    let vocab = logits.dims()[1];
+    let target = |id: i64| match u32::try_from(id) {
+        Ok(id) if (id as usize) < vocab => id,
+        _ => panic!("cross_entropy: target {id} of {vocab} columns"),
+    };
+    let targets = targets.into_data().iter::<i64>().map(target).collect();
+    Tensor::from_dispatch(Dispatch::cross_entropy(logits.into_dispatch(), targets))
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    logits: FlexTensor,
+    targets: Arc<Vec<u32>>,
+    losses: Arc<Vec<RowLoss>>,
+}
+
+pub(crate) fn forward(logits: FlexTensor, targets: Vec<u32>) -> (FlexTensor, State) {
+    let [rows, vocab] = matrix_shape(&logits);
+    assert_eq!(targets.len(), rows, "cross_entropy: targets for the rows of [{rows}, {vocab}]");
+    let logits = contiguous(logits);
+    let losses = kernel::forward(values(&logits), vocab, &targets);
+    let out = from_values(losses.iter().map(|row| row.loss).collect(), [rows]);
+    (out, State { logits, targets: Arc::new(targets), losses: Arc::new(losses) })
+}
+
+pub(crate) fn recorded<C: CheckpointStrategy>(logits: TrackedTensor, targets: Vec<u32>) -> TrackedTensor {
+    let (logits, node) = logits.into_parts();
+    let (out, state) = forward(logits, targets);
+    record::<C, _, 1>(CrossEntropy, [node], state, out)
+}
+
+#[derive(Debug)]
+struct CrossEntropy;
+
+impl Backward<Flex, 1> for CrossEntropy {
+    type State = State;
+
+    fn backward(self, ops: Ops<State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let Ops { parents, node, state: State { logits, targets, losses } } = ops;
+        let g = contiguous(grads.consume::<Flex>(&node));
+        let shape = matrix_shape(&logits);
+        let mut gradient = into_values(logits);
+        kernel::backward(&mut gradient, shape[1], &targets, &losses, values(&g));
+        register(grads, Ops { parents, node, state: () }, [Some(from_values(gradient, shape))]);
+    }
+}

@@ -1,0 +1,147 @@
+use burn::backend::{Dispatch, Flex};
+use burn::tensor::Tensor;
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, Ops};
+
+use crate::extension::FusedOps;
+use crate::kernel::columns;
+use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, product};
+use crate::tensor::{
+    FlexTensor, TrackedTensor, contiguous, from_values, matrix_shape, record, register, values,
+};
+
+/// How a weight is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightLayout {
+    /// `[in, out]`, GPT-2's `Conv1D`.
+    InOut,
+    /// `[out, in]`, everyone else's `Linear`.
+    OutIn,
+}
+
+/// `y = x W (+ b)`: `x: [rows, in]`, `weight` by its layout, `bias: [out]` to `[rows, out]`.
+///
+/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made. Nothing is computed for
+/// inputs that are not tracked.
+///
+/// # Panics
+/// When the shapes do not fit each other.
+pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, layout: WeightLayout) -> Tensor<2> {
+    let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
+    Tensor::from_dispatch(match bias {
+        Some(bias) => Dispatch::linear_biased(x, weight, bias.into_dispatch(), layout),
+        None => Dispatch::linear(x, weight, layout),
+    })
+}
+
+/// The inputs, contiguous.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    x: FlexTensor,
+    weight: FlexTensor,
+    layout: WeightLayout,
+}
+
+impl State {
+    /// `[in, out]`, whatever the layout.
+    fn weight(&self) -> Matrix<'_> {
+        let stored = matrix(&self.weight);
+        if self.layout == WeightLayout::InOut { stored } else { stored.transposed() }
+    }
+}
+
+fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
+    let [rows, columns] = matrix_shape(tensor);
+    Matrix::new(values(tensor), [rows, columns], columns)
+}
+
+fn multiply(a: Matrix<'_>, b: Matrix<'_>, shape: [usize; 2]) -> FlexTensor {
+    let mut out = vec![0.0; shape[0] * shape[1]];
+    product(MatrixMut::new(&mut out, shape, shape[1]), Output::Replace, 1.0, [a, b], Threads::Pool);
+    from_values(out, shape)
+}
+
+pub(crate) fn forward(
+    x: FlexTensor,
+    weight: FlexTensor,
+    bias: Option<FlexTensor>,
+    layout: WeightLayout,
+) -> (FlexTensor, State) {
+    let ([rows, fan_in], stored) = (matrix_shape(&x), matrix_shape(&weight));
+    let [from, to] = if layout == WeightLayout::InOut { stored } else { [stored[1], stored[0]] };
+    assert_eq!(from, fan_in, "linear: x is [{rows}, {fan_in}], the weight {stored:?} in layout {layout:?}");
+    let state = State { x: contiguous(x), weight: contiguous(weight), layout };
+    let Some(bias) = bias else {
+        return (multiply(matrix(&state.x), state.weight(), [rows, to]), state);
+    };
+    let bias = contiguous(bias);
+    assert_eq!(values(&bias).len(), to, "linear: the bias of {to} outputs");
+    let mut out = values(&bias).repeat(rows);
+    let (out_matrix, operands) =
+        (MatrixMut::new(&mut out, [rows, to], to), [matrix(&state.x), state.weight()]);
+    product(out_matrix, Output::Add, 1.0, operands, Threads::Pool);
+    (from_values(out, [rows, to]), state)
+}
+
+pub(crate) fn recorded<C: CheckpointStrategy>(
+    x: TrackedTensor,
+    weight: TrackedTensor,
+    layout: WeightLayout,
+) -> TrackedTensor {
+    let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
+    let (out, state) = forward(x, weight, None, layout);
+    record::<C, _, 2>(Linear, [x_node, weight_node], state, out)
+}
+
+pub(crate) fn recorded_biased<C: CheckpointStrategy>(
+    x: TrackedTensor,
+    weight: TrackedTensor,
+    bias: TrackedTensor,
+    layout: WeightLayout,
+) -> TrackedTensor {
+    let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
+    let (bias, bias_node) = bias.into_parts();
+    let (out, state) = forward(x, weight, Some(bias), layout);
+    record::<C, _, 3>(Linear, [x_node, weight_node, bias_node], state, out)
+}
+
+#[derive(Debug)]
+struct Linear;
+
+impl Linear {
+    fn gradients(state: &State, g: &FlexTensor, tracked: [bool; 2]) -> [Option<FlexTensor>; 2] {
+        let (x, upstream) = (matrix(&state.x), matrix(g));
+        let dx = || multiply(upstream, state.weight().transposed(), matrix_shape(&state.x));
+        let stored = matrix_shape(&state.weight);
+        let dw = || match state.layout {
+            WeightLayout::InOut => multiply(x.transposed(), upstream, stored),
+            WeightLayout::OutIn => multiply(upstream.transposed(), x, stored),
+        };
+        [tracked[0].then(dx), tracked[1].then(dw)]
+    }
+}
+
+impl Backward<Flex, 2> for Linear {
+    type State = State;
+
+    fn backward(self, ops: Ops<State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let g = contiguous(grads.consume::<Flex>(&ops.node));
+        let gradients = Self::gradients(&ops.state, &g, ops.parents.each_ref().map(Option::is_some));
+        register(grads, ops, gradients);
+    }
+}
+
+impl Backward<Flex, 3> for Linear {
+    type State = State;
+
+    fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let g = contiguous(grads.consume::<Flex>(&ops.node));
+        let [x, weight, bias] = ops.parents.each_ref().map(Option::is_some);
+        let [dx, dw] = Self::gradients(&ops.state, &g, [x, weight]);
+        let width = matrix_shape(&g)[1];
+        let db = bias.then(|| from_values(columns::sums(values(&g), width), [width]));
+        register(grads, ops, [dx, dw, db]);
+    }
+}

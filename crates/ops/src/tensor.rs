@@ -1,0 +1,71 @@
+//! Between Burn's tensors and slices, and the recording of an operator in the graph.
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Flex, TensorMetadata};
+use burn::tensor::TensorData;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
+
+/// A tensor of the CPU backend.
+pub(crate) type FlexTensor = FloatTensor<Flex>;
+
+/// A node of its graph.
+pub(crate) type TrackedTensor = FloatTensor<Autodiff<Flex>>;
+
+/// The same values with row-major storage.
+pub(crate) fn contiguous(tensor: FlexTensor) -> FlexTensor {
+    if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
+}
+
+/// The values of a contiguous tensor.
+///
+/// # Panics
+/// If it is not contiguous or not `f32`.
+pub(crate) fn values(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("the tensor is contiguous and f32")
+}
+
+/// The values: the tensor's own storage where nobody shares it.
+///
+/// # Panics
+/// If they are not `f32`.
+pub(crate) fn into_values(tensor: FlexTensor) -> Vec<f32> {
+    tensor.into_data().try_into_vec::<f32>().expect("the tensor is f32")
+}
+
+/// A tensor that owns `values`.
+pub(crate) fn from_values<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape))
+}
+
+/// Rows and columns of a matrix.
+pub(crate) fn matrix_shape(tensor: &FlexTensor) -> [usize; 2] {
+    tensor.shape().dims()
+}
+
+/// Records an operator with what its backward pass needs.
+pub(crate) fn record<C: CheckpointStrategy, O: Backward<Flex, N>, const N: usize>(
+    operator: O,
+    inputs: [NodeGuard; N],
+    state: O::State,
+    out: FlexTensor,
+) -> TrackedTensor {
+    match operator.prepare::<C>(inputs).compute_bound().stateful() {
+        OpsKind::Tracked(node) => node.finish(state, out),
+        OpsKind::UnTracked(node) => node.finish(out),
+    }
+}
+
+/// Adds a gradient to each input's that is tracked.
+pub(crate) fn register<S, const N: usize>(
+    grads: &mut Gradients,
+    ops: Ops<S, N>,
+    gradients: [Option<FlexTensor>; N],
+) {
+    for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+        if let (Some(parent), Some(gradient)) = (parent, gradient) {
+            grads.register::<Flex>(parent.id, gradient);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
+use proptest::prelude::*;
+use thinwire_ops::cross_entropy;
+
+use crate::support::{Values, compare, rng, run, to_vec};
+
+fn targets(rows: usize, vocab: usize, device: &Device) -> Tensor<1, Int> {
+    let ids: Vec<i64> = (0..rows).map(|i| i64::try_from(i * i * 31 % vocab).unwrap()).collect();
+    Tensor::from_data(TensorData::new(ids, [rows]), device)
+}
+
+fn composed(x: &[Tensor<2>]) -> Tensor<2> {
+    let [rows, vocab] = x[0].dims();
+    log_softmax(x[0].clone(), 1).gather(1, targets(rows, vocab, &x[0].device()).reshape([rows, 1])).neg()
+}
+
+fn fused(x: &[Tensor<2>]) -> Tensor<2> {
+    let [rows, vocab] = x[0].dims();
+    cross_entropy(x[0].clone(), targets(rows, vocab, &x[0].device())).reshape([rows, 1])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn cross_entropy_is_the_composed_one(rows in 1usize..20, vocab in 2usize..300, size in 0.1f32..50.0, seed: u64) {
+        compare(&[Values::random([rows, vocab], size, &mut rng(seed))], &fused, &composed, 3e-6);
+    }
+}
+
+#[test]
+fn a_large_vocabulary() {
+    compare(&[Values::random([3, 49_152], 8.0, &mut rng(1))], &fused, &composed, 3e-6);
+}
+
+#[test]
+fn huge_logits_do_not_overflow() {
+    compare(&[Values::random([4, 100], 1e5, &mut rng(2))], &fused, &composed, 1e-6);
+}
+
+#[test]
+fn a_masked_row_has_no_gradient_even_if_its_logits_are_not_finite() {
+    let mut x = Values::random([3, 10], 2.0, &mut rng(3));
+    x.values[10] = f32::INFINITY;
+    let masked = |x: &[Tensor<2>]| {
+        fused(x).mask_fill(Tensor::from_data([[false], [true], [false]], &x[0].device()), 0.0)
+    };
+    let (y, gradients) = run(&[x], &masked, DType::F32);
+    assert_eq!(y[1], 0.0);
+    assert!(gradients[0][10..20].iter().all(|&g| g == 0.0));
+    assert!(gradients[0][..10].iter().chain(&gradients[0][20..]).all(|&g| g != 0.0));
+}
+
+#[test]
+fn logits_that_somebody_holds_keep_their_values() {
+    let device = Device::flex().autodiff();
+    let x = Values::random([2, 10], 2.0, &mut rng(4));
+    let logits = x.tensor(&device).require_grad();
+    let tape = fused(std::slice::from_ref(&logits)).sum().backward();
+    assert_eq!(to_vec(logits.clone().inner()), x.values);
+    assert_ne!(to_vec(logits.grad(&tape).unwrap()), x.values);
+}
+
+#[test]
+#[should_panic(expected = "cross_entropy: target 5 of 5 columns")]
+fn a_target_outside_the_vocabulary_is_refused() {
+    let device = Device::flex();
+    cross_entropy(Tensor::zeros([1, 5], &device), Tensor::from_data([5], &device));
+}
