@@ -10,6 +10,7 @@ mod files;
 mod launch;
 mod message_file;
 mod output;
+mod progress;
 mod run_folder;
 mod start;
 mod tensor;

@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod data;
 pub mod evaluate;
+pub mod export;
 pub mod metrics;
 pub mod model;
 pub mod optim;

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, value_parser};
-use indicatif::{ProgressBar, ProgressStyle};
 use thinwire_codec::CodecSpec;
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::evaluation;
@@ -18,6 +17,7 @@ use self::boundaries::Places;
 use self::report::{Report, Uncompressed};
 use crate::error::CommandError;
 use crate::output::Output;
+use crate::progress;
 
 /// Perplexity of a text, with and without compression at the boundaries.
 ///
@@ -72,7 +72,7 @@ impl Eval {
         let batches = evaluation(&text, sequence, predicted, micro_batch);
 
         let start = Instant::now();
-        let progress = progress(batches.len() as u64);
+        let progress = progress::bar(batches.len() as u64, "micro-batches");
         let result = pipeline.evaluate(batches, || progress.inc(1));
         progress.finish_and_clear();
         let result = result?;
@@ -107,10 +107,4 @@ impl Eval {
         };
         places.into_iter().map(boundary).collect()
     }
-}
-
-/// A bar on standard error if that is a terminal.
-fn progress(batches: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} micro-batches, {eta} left");
-    ProgressBar::new(batches).with_style(style.expect("the template is valid"))
 }

@@ -31,6 +31,7 @@ commands! {
     train: Train,
     stage: Stage,
     eval: Eval,
+    export: Export,
     codec: Codec,
     bench: Bench,
     inspect: Inspect,

@@ -22,15 +22,20 @@ const SEQUENCE: usize = 1024;
 #[derive(Debug)]
 pub struct SavedModel {
     tokenizer: Tokenizer,
+    /// Where it is.
+    tokenizer_source: TokenizerSource,
     /// What every text begins with.
     first: Option<u32>,
     architecture: Architecture,
     source: Source,
 }
 
+/// Where the weights are.
 #[derive(Debug)]
-enum Source {
+pub(crate) enum Source {
+    /// In the files of a run's checkpoint.
     Checkpoint(Box<FoundCheckpoint>),
+    /// In a model of others.
     Pretrained(Box<Pretrained>),
 }
 
@@ -66,24 +71,47 @@ impl SavedModel {
             return Err(EvaluateError::OtherTokenizer { expected, found });
         }
         let architecture = found.manifest.run.architecture.clone();
-        Ok(Self { tokenizer, first: None, architecture, source: Source::Checkpoint(Box::new(found)) })
+        let tokenizer_source = source.clone();
+        let source = Source::Checkpoint(Box::new(found));
+        Ok(Self { tokenizer, tokenizer_source, first: None, architecture, source })
     }
 
-    fn of_others(model: Pretrained, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
+    fn of_others(
+        model: Pretrained,
+        tokenizer_source: Option<&TokenizerSource>,
+    ) -> Result<Self, EvaluateError> {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
-        let (tokenizer, first) = if let Some(source) = tokenizer {
+        let (tokenizer, first) = if let Some(source) = tokenizer_source {
             (load_tokenizer(source)?, None)
         } else {
             let TokenizerFiles { json, bos, add_bos, .. } = model.tokenizer()?;
             (Tokenizer::from_json(&json, model.path())?, bos.filter(|_| add_bos).map(|bos| bos.id))
         };
-        Ok(Self { tokenizer, first, architecture, source: Source::Pretrained(Box::new(model)) })
+        let tokenizer_source =
+            tokenizer_source.cloned().unwrap_or_else(|| TokenizerSource::File(model.path().into()));
+        Ok(Self {
+            tokenizer,
+            tokenizer_source,
+            first,
+            architecture,
+            source: Source::Pretrained(Box::new(model)),
+        })
     }
 
     /// What the model is.
     pub fn architecture(&self) -> &Architecture {
         &self.architecture
+    }
+
+    /// Where the weights are.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Where the tokenizer is: its file, or the model that it came with.
+    pub(crate) fn tokenizer_source(&self) -> &TokenizerSource {
+        &self.tokenizer_source
     }
 
     /// Steps of training, of a checkpoint.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thinwire_pretrained::{Error, Pretrained};
+use thinwire_pretrained::{Error, Pretrained, TokenizerFiles};
 
 use crate::config::TokenizerSource;
 use crate::data::{DataError, Tokenizer};
@@ -29,6 +29,18 @@ pub fn load_tokenizer(source: &TokenizerSource) -> Result<Tokenizer, TokenizerEr
             Ok(Tokenizer::from_json(&files.json, path)?)
         }
         source => Ok(Tokenizer::load(source)?),
+    }
+}
+
+/// The tokenizer that `source` names as files, with what stands beside a `tokenizer.json`.
+///
+/// # Errors
+/// The file or the model cannot be read, or has no tokenizer that can be used.
+pub fn read_tokenizer(source: &TokenizerSource) -> Result<TokenizerFiles, Error> {
+    match source {
+        TokenizerSource::Byte => Ok(TokenizerFiles::bytes()),
+        TokenizerSource::File(path) if is_model(path) => Pretrained::open(path)?.tokenizer(),
+        TokenizerSource::File(path) => TokenizerFiles::read(path),
     }
 }
 
