@@ -36,7 +36,9 @@ const FAMILIES: [&[&str]; 4] = [
 pub(crate) fn trained(dir: &Path, overrides: &[&str]) -> Config {
     let config = config(dir, &[&["train.steps=2"], overrides].concat());
     let (_, outcomes) = run(&config, Resume::Fresh);
-    outcomes.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    for outcome in outcomes {
+        outcome.unwrap();
+    }
     fs::write(config.run.dir.join("thinwire.toml"), config.to_toml().unwrap()).unwrap();
     config
 }
