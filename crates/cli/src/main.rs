@@ -11,6 +11,7 @@ mod files;
 mod launch;
 mod message_file;
 mod output;
+mod progress;
 mod run_folder;
 mod signals;
 mod start;

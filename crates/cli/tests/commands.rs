@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 10] = [
+const COMMANDS: [&[&str]; 11] = [
     &["train"],
     &["stage"],
     &["eval"],
     &["generate"],
+    &["export"],
     &["codec", "encode"],
     &["codec", "decode"],
     &["codec", "roundtrip"],
@@ -34,7 +35,7 @@ fn options(text: &str, front: &str) -> BTreeSet<String> {
 fn the_page_is_complete() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md")).unwrap();
-    for name in ["train", "stage", "eval", "generate", "codec", "bench", "inspect", "key"] {
+    for name in ["train", "stage", "eval", "generate", "export", "codec", "bench", "inspect", "key"] {
         let section = page.split("\n## ").find(|section| section.starts_with(&format!("thinwire {name}\n")));
         let documented = options(section.unwrap(), "| `");
         let commands = COMMANDS.iter().filter(|command| command[0] == name);
@@ -46,5 +47,8 @@ fn the_page_is_complete() {
     let listed = help(&[]);
     let listed = listed.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(listed, ["train", "stage", "eval", "generate", "codec", "bench", "inspect", "key", "help"]);
+    assert_eq!(
+        listed,
+        ["train", "stage", "eval", "generate", "export", "codec", "bench", "inspect", "key", "help"]
+    );
 }

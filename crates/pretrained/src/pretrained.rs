@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::require;
 use crate::layout::Layout;
 use crate::stored::Stored;
-use crate::tokenizer::TokenizerFiles;
+use crate::tokenizer::{TOKENIZER, TokenizerFiles};
 use crate::{DecoderConfig, Error, folder, gguf, tokenizer};
 
 /// A language model on disk: its configuration, and its tensors by Hugging Face name and in Hugging Face layout.
@@ -115,7 +115,12 @@ impl Pretrained {
     /// There is none, it cannot be read, is of a kind that is not supported, or has more tokens than the model.
     pub fn tokenizer(&self) -> Result<TokenizerFiles, Error> {
         let files = match &self.tokenizer {
-            tokenizer::Source::Folder => tokenizer::from_folder(&self.path)?,
+            tokenizer::Source::Folder => {
+                let path = self.path.join(TOKENIZER);
+                let expected = format_args!("`{TOKENIZER}`");
+                require(path.is_file(), &self.path, "tokenizer", expected, "none")?;
+                TokenizerFiles::read(&path)?
+            }
             tokenizer::Source::Gguf(metadata) => tokenizer::from_gguf(&self.path, metadata)?,
         };
         let (most, found) = (self.config.vocab, files.vocab_size);

@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod choices;
 pub mod config;
 pub mod evaluate;
+pub mod export;
 pub mod generate;
 pub mod metrics;
 pub mod model;

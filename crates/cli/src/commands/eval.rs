@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{ArgGroup, Args, value_parser};
-use indicatif::{ProgressBar, ProgressStyle};
 use thinwire_train::choices::Format;
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::evaluation;
@@ -18,6 +17,7 @@ use self::report::{Report, Uncompressed};
 use crate::compression::Compression;
 use crate::error::CommandError;
 use crate::output::Output;
+use crate::progress;
 
 /// Perplexity of a text, or accuracy on multiple-choice questions.
 ///
@@ -97,7 +97,7 @@ impl Eval {
         let batches = evaluation(&text, sequence, predicted, micro_batch);
 
         let start = Instant::now();
-        let progress = progress(batches.len() as u64, "micro-batches");
+        let progress = progress::bar(batches.len() as u64, "micro-batches");
         let result = pipeline.evaluate(batches, || progress.inc(1));
         progress.finish_and_clear();
         let result = result?;
@@ -119,10 +119,4 @@ impl Eval {
             seconds: start.elapsed().as_secs_f64(),
         })
     }
-}
-
-/// A bar on standard error if that is a terminal.
-fn progress(length: u64, what: &'static str) -> ProgressBar {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}, {eta} left");
-    ProgressBar::new(length).with_style(style.expect("the template is valid")).with_message(what)
 }

@@ -32,6 +32,7 @@ commands! {
     stage: Stage,
     eval: Eval,
     generate: Generate,
+    export: Export,
     codec: Codec,
     bench: Bench,
     inspect: Inspect,

@@ -1,11 +1,10 @@
 //! The small files of a model folder, and its publication.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::Export;
 use crate::folder::CONFIG;
@@ -53,21 +52,4 @@ pub(super) fn write_json(path: &Path, value: &Value) -> Result<(), Error> {
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut file = File::create_new(path).map_err(Error::io("create", path))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Error::io("write", path))
-}
-
-/// Gives the finished folder its name.
-pub(super) fn publish(temporary: TempDir, folder: &Path, parent: &Path) -> Result<(), Error> {
-    sync_folder(temporary.path())?;
-    fs::rename(temporary.path(), folder).map_err(Error::io("create", folder))?;
-    // Nothing of that name is left to remove.
-    let _ = temporary.keep();
-    sync_folder(parent)
-}
-
-/// Makes the names in a folder durable. Elsewhere a folder cannot be opened, and the system sees to it.
-fn sync_folder(path: &Path) -> Result<(), Error> {
-    if cfg!(unix) {
-        File::open(path).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", path))?;
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! A model folder as the transformers library loads it, on its way out.
 
 mod files;
+mod publish;
 mod weights;
 
 use std::fs;
@@ -9,7 +10,6 @@ use std::path::Path;
 use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 
-use crate::error::require;
 use crate::{DecoderConfig, Error, TensorSpec, TokenizerFiles};
 
 /// What to write.
@@ -23,12 +23,20 @@ pub struct Export<'a> {
     pub format: ExportFormat,
     /// Most bytes of values in one weight file; a tensor larger than that has a file of its own.
     pub shard_bytes: u64,
+    /// Whether a folder that holds an exported model, and nothing else, may be replaced.
+    pub replace: bool,
 }
 
 impl<'a> Export<'a> {
     /// In f32, in files of up to 5 GB, as transformers does.
     pub fn new(config: &'a DecoderConfig) -> Self {
-        Self { config, tokenizer: None, format: ExportFormat::F32, shard_bytes: 5_000_000_000 }
+        Self {
+            config,
+            tokenizer: None,
+            format: ExportFormat::F32,
+            shard_bytes: 5_000_000_000,
+            replace: false,
+        }
     }
 }
 
@@ -92,10 +100,10 @@ impl ExportFormat {
 ///
 /// `tensor` is asked for the values of each tensor of the configuration, in its order and row-major, one at a time: one
 /// tensor is in memory. The folder appears whole, under its name, when everything is on the disk; after an error
-/// nothing is left.
+/// nothing is left, and a folder that was to be replaced is as it was.
 ///
 /// # Errors
-/// `folder` exists and is not empty, cannot be written, or `tensor` fails or gives another number of values.
+/// `folder` has files in it that may not be replaced, cannot be written, or `tensor` fails or gives another number of values.
 pub fn export<E>(
     folder: impl AsRef<Path>,
     export: &Export<'_>,
@@ -106,12 +114,7 @@ where
 {
     let folder = folder.as_ref();
     export.config.validate(folder)?;
-    let empty = match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-        Err(source) => return Err(Error::io("list", folder)(source)),
-    };
-    require(empty, folder, "folder to write", "none, or an empty one", "files")?;
+    let earlier = publish::earlier(folder, export.replace)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
@@ -127,5 +130,5 @@ where
         tensor(spec).map_err(source)
     })?;
     files::write(temporary.path(), export)?;
-    files::publish(temporary, folder, parent)
+    publish::publish(temporary, folder, parent, earlier)
 }

@@ -104,7 +104,7 @@ fn sequence(first: &Value, second: &Value) -> Value {
 }
 
 /// Bytes as printable characters; with `use_regex`, GPT-2's words.
-fn byte_level(use_regex: bool) -> Value {
+pub(super) fn byte_level(use_regex: bool) -> Value {
     json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex })
 }
 

@@ -1,11 +1,11 @@
-//! A tokenizer in a Hugging Face folder.
+//! A `tokenizer.json` and what stands beside it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{CHAT_TEMPLATE, GENERATION_CONFIG, SpecialToken, TOKENIZER, TOKENIZER_CONFIG, TokenizerFiles};
+use super::{CHAT_TEMPLATE, GENERATION_CONFIG, SpecialToken, TOKENIZER_CONFIG, TokenizerFiles};
 use crate::Error;
 use crate::folder::{CONFIG, MAX_JSON, read_json};
 use crate::stored::read_small;
@@ -13,16 +13,12 @@ use crate::stored::read_small;
 /// Most bytes of a `tokenizer.json`; that of the largest vocabularies takes 35 MB.
 const MAX_TOKENIZER: u64 = 256 << 20;
 
-pub(crate) fn from_folder(folder: &Path) -> Result<TokenizerFiles, Error> {
-    let path = folder.join(TOKENIZER);
-    if !path.is_file() {
-        let expected = format_args!("`{TOKENIZER}`");
-        return Err(Error::mismatch(folder, "tokenizer", expected, "none"));
-    }
-    let bytes = read_small(&path, MAX_TOKENIZER)?;
-    let json: Value = serde_json::from_slice(&bytes).map_err(Error::json(&path))?;
+pub(super) fn read(path: &Path) -> Result<TokenizerFiles, Error> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let bytes = read_small(path, MAX_TOKENIZER)?;
+    let json: Value = serde_json::from_slice(&bytes).map_err(Error::json(path))?;
     let settings = optional(&folder.join(TOKENIZER_CONFIG))?;
-    let special = |name| token(&path, &json, &settings, name);
+    let special = |name| token(path, &json, &settings, name);
     let (bos, eos) = (special("bos_token")?, special("eos_token")?);
     let add_bos = match settings.get("add_bos_token").and_then(Value::as_bool) {
         Some(add_bos) => add_bos,

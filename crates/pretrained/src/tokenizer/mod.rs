@@ -2,12 +2,15 @@
 
 mod added;
 mod byte_level;
+mod bytes;
 mod folder;
 mod gguf;
 
-pub(crate) use folder::from_folder;
 pub(crate) use gguf::from_gguf;
 
+use std::path::Path;
+
+use crate::Error;
 use crate::gguf::Metadata;
 
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
@@ -32,6 +35,17 @@ pub struct TokenizerFiles {
     pub stop: Vec<u32>,
     /// Whether the model expects every text to begin with `bos`.
     pub add_bos: bool,
+}
+
+impl TokenizerFiles {
+    /// Reads a `tokenizer.json` at `path`, and the settings beside it as far as they exist: `tokenizer_config.json`,
+    /// `chat_template.jinja`, `generation_config.json`, `config.json`.
+    ///
+    /// # Errors
+    /// A file cannot be read or parsed, or the settings name a special token that is none.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        folder::read(path)
+    }
 }
 
 /// A token with a meaning of its own.

@@ -16,6 +16,7 @@ mod source;
 mod tensors;
 mod unit_file;
 mod verify;
+mod weights;
 mod write;
 
 pub use error::CheckpointError;
@@ -24,4 +25,5 @@ pub use list::{available, latest};
 pub use manifest::{FORMAT, FileEntry, Manifest, Results, RunFacts};
 pub use prune::{clean, prune, remove};
 pub use restore::{load_part, restore, restore_weights};
+pub use weights::Weights;
 pub use write::{commit, write_units};

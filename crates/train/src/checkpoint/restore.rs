@@ -53,18 +53,24 @@ pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifes
 /// The manifest's model is none, or as [`restore_weights`].
 pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Result<Part, CheckpointError> {
     let manifest = Manifest::read(dir, step)?;
+    check_sizes(dir, &manifest, units)?;
+    let mut part = Part::empty(&manifest.run.architecture, units, device);
+    load(dir, &manifest, &mut part, None)?;
+    Ok(part)
+}
+
+/// Checks that the manifest's model can be, and that the files of `units` are as large as their parameters.
+pub(super) fn check_sizes(dir: &Path, manifest: &Manifest, units: &[Unit]) -> Result<(), CheckpointError> {
     let architecture = &manifest.run.architecture;
-    let path = manifest_path(dir, step);
+    let path = manifest_path(dir, manifest.step);
     architecture.validate().map_err(|source| CheckpointError::Model { path, source: Box::new(source) })?;
     for &unit in units {
-        let path = step_folder(dir, step).join(file_name(unit, Kind::Weights));
+        let path = step_folder(dir, manifest.step).join(file_name(unit, Kind::Weights));
         let found = fs::metadata(&path).map_err(CheckpointError::io("open", &path))?.len();
         let least = architecture.parameters(unit).saturating_mul(size_of::<f32>() as u64);
         require(found >= least, &path, "size in bytes", format_args!("at least {least}"), found)?;
     }
-    let mut part = Part::empty(architecture, units, device);
-    load(dir, &manifest, &mut part, None)?;
-    Ok(part)
+    Ok(())
 }
 
 fn load(
@@ -87,7 +93,7 @@ fn load(
 }
 
 /// The files of the units of `part`.
-fn sources<'a>(dir: &Path, manifest: &'a Manifest, part: &Part, with_optimizer: bool) -> Vec<Source<'a>> {
+pub(super) fn sources(dir: &Path, manifest: &Manifest, part: &Part, with_optimizer: bool) -> Vec<Source> {
     let kinds: &[Kind] = if with_optimizer { &[Kind::Weights, Kind::Optimizer] } else { &[Kind::Weights] };
     let folder = step_folder(dir, manifest.step);
     let files =
@@ -97,12 +103,12 @@ fn sources<'a>(dir: &Path, manifest: &'a Manifest, part: &Part, with_optimizer: 
             let path = folder.join(file_name(unit, kind));
             let entry =
                 manifest.entry(unit, kind).expect("the model of the manifest is the model of the part");
-            Source::new(path, entry, part.params(), range, kind)
+            Source::new(path, entry.clone(), part.params(), range, kind)
         })
         .collect()
 }
 
-fn restore_values(source: &Source<'_>, part: &mut Part) -> Result<(), CheckpointError> {
+fn restore_values(source: &Source, part: &mut Part) -> Result<(), CheckpointError> {
     let (_, values) = source.read()?;
     let tensors: Vec<_> = values.into_iter().map(|values| part.params().upload(values)).collect();
     let parameters = part.params_mut().iter_mut().skip(source.range.start);
@@ -110,7 +116,7 @@ fn restore_values(source: &Source<'_>, part: &mut Part) -> Result<(), Checkpoint
     Ok(())
 }
 
-fn restore_moments(source: &Source<'_>, part: &Part, optimizer: &mut AdamW) -> Result<(), CheckpointError> {
+fn restore_moments(source: &Source, part: &Part, optimizer: &mut AdamW) -> Result<(), CheckpointError> {
     let (updates, values) = source.read()?;
     let mut tensors = values.into_iter().map(|values| part.params().upload(values));
     for index in source.range.clone() {

@@ -1,7 +1,7 @@
 //! One safetensors file, on its way in.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -17,19 +17,20 @@ use crate::model::ParamSet;
 const CHUNK: usize = 16 * 1024;
 
 /// A file to be read, and what the manifest and the model say about it.
-pub(super) struct Source<'a> {
+#[derive(Debug)]
+pub(super) struct Source {
     pub(super) kind: Kind,
     /// The parameters it is about.
     pub(super) range: Range<usize>,
     path: PathBuf,
-    entry: &'a FileEntry,
+    entry: FileEntry,
     specs: Vec<TensorSpec>,
 }
 
-impl<'a> Source<'a> {
+impl Source {
     pub(super) fn new(
         path: PathBuf,
-        entry: &'a FileEntry,
+        entry: FileEntry,
         params: &ParamSet,
         range: Range<usize>,
         kind: Kind,
@@ -41,7 +42,7 @@ impl<'a> Source<'a> {
     /// Checks the whole file. Its size comes first, so that no more is read than the model can have; then the hash, so
     /// that whatever happened to the file is told as such.
     pub(super) fn check(&self) -> Result<(), CheckpointError> {
-        let FileEntry { bytes, sha256: digest, tensors, .. } = self.entry;
+        let FileEntry { bytes, sha256: digest, tensors, .. } = &self.entry;
         let found = fs::metadata(&self.path).map_err(CheckpointError::io("open", &self.path))?;
         self.require(found.is_file(), "kind", "a regular file", "another")?;
         self.require(found.len() == *bytes, "size in bytes", bytes, found.len())?;
@@ -65,6 +66,28 @@ impl<'a> Source<'a> {
             tensors[place] = read_values(&mut file, len).map_err(CheckpointError::io("read", &self.path))?;
         }
         Ok((updates, tensors))
+    }
+
+    /// The place among the specs of the tensor `name`.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.specs.iter().position(|spec| spec.name == name)
+    }
+
+    /// The row-major shape of the tensor at `place`.
+    pub(super) fn shape(&self, place: usize) -> &[usize] {
+        &self.specs[place].shape
+    }
+
+    /// The values of the tensor at `place` alone.
+    pub(super) fn read_one(&self, place: usize) -> Result<Vec<f32>, CheckpointError> {
+        let mut file = self.open()?;
+        let Header { order, .. } = Header::read(&mut file, &self.path, self.kind, &self.specs)?;
+        let in_front = order.into_iter().take_while(|&other| other != place);
+        let in_front: usize = in_front.map(|other| self.specs[other].bytes()).sum();
+        let values = file
+            .seek(SeekFrom::Current(in_front as i64))
+            .and_then(|_| read_values(&mut file, self.specs[place].bytes() / size_of::<f32>()));
+        values.map_err(CheckpointError::io("read", &self.path))
     }
 
     fn open(&self) -> Result<File, CheckpointError> {

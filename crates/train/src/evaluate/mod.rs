@@ -11,4 +11,5 @@ mod perplexity;
 pub use boundary::Boundary;
 pub use error::EvaluateError;
 pub use model::SavedModel;
+pub(crate) use model::Source;
 pub use perplexity::{Perplexity, Pipeline};

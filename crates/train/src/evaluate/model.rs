@@ -22,6 +22,8 @@ const SEQUENCE: usize = 1024;
 #[derive(Debug)]
 pub struct SavedModel {
     tokenizer: Tokenizer,
+    /// Where it is.
+    tokenizer_source: TokenizerSource,
     /// What every text begins with.
     first: Option<u32>,
     /// What ends a text.
@@ -30,9 +32,12 @@ pub struct SavedModel {
     source: Source,
 }
 
+/// Where the weights are.
 #[derive(Debug)]
-enum Source {
+pub(crate) enum Source {
+    /// In the files of a run's checkpoint.
     Checkpoint(Box<FoundCheckpoint>),
+    /// In a model of others.
     Pretrained(Box<Pretrained>),
 }
 
@@ -68,21 +73,34 @@ impl SavedModel {
             return Err(EvaluateError::OtherTokenizer { expected, found });
         }
         let architecture = found.manifest.run.architecture.clone();
+        let tokenizer_source = source.clone();
         let source = Source::Checkpoint(Box::new(found));
-        Ok(Self { tokenizer, first: None, stop: Vec::new(), architecture, source })
+        Ok(Self { tokenizer, tokenizer_source, first: None, stop: Vec::new(), architecture, source })
     }
 
-    fn of_others(model: Pretrained, tokenizer: Option<&TokenizerSource>) -> Result<Self, EvaluateError> {
+    fn of_others(
+        model: Pretrained,
+        tokenizer_source: Option<&TokenizerSource>,
+    ) -> Result<Self, EvaluateError> {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
-        let (tokenizer, first, stop) = if let Some(source) = tokenizer {
+        let (tokenizer, first, stop) = if let Some(source) = tokenizer_source {
             (load_tokenizer(source)?, None, Vec::new())
         } else {
             let files = model.tokenizer()?;
             let tokenizer = model_tokenizer(&files, model.path())?;
             (tokenizer, files.bos.filter(|_| files.add_bos).map(|bos| bos.id), files.stop)
         };
-        Ok(Self { tokenizer, first, stop, architecture, source: Source::Pretrained(Box::new(model)) })
+        let tokenizer_source =
+            tokenizer_source.cloned().unwrap_or_else(|| TokenizerSource::File(model.path().into()));
+        Ok(Self {
+            tokenizer,
+            tokenizer_source,
+            first,
+            stop,
+            architecture,
+            source: Source::Pretrained(Box::new(model)),
+        })
     }
 
     /// Its tokenizer.
@@ -103,6 +121,16 @@ impl SavedModel {
     /// What the model is.
     pub fn architecture(&self) -> &Architecture {
         &self.architecture
+    }
+
+    /// Where the weights are.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Where the tokenizer is: its file, or the model that it came with.
+    pub(crate) fn tokenizer_source(&self) -> &TokenizerSource {
+        &self.tokenizer_source
     }
 
     /// Steps of training, of a checkpoint.

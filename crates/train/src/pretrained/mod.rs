@@ -1,5 +1,6 @@
 //! Models that others made, as this crate's own: what they are, which weights, the same on every stage.
 
+mod decoder;
 mod fingerprint;
 mod load;
 mod tokenizer;
@@ -8,7 +9,7 @@ use thinwire_pretrained::DecoderConfig;
 
 pub use fingerprint::fingerprint;
 pub use load::load_part;
-pub use tokenizer::{TokenizerError, is_model, load_tokenizer, model_tokenizer};
+pub use tokenizer::{TokenizerError, is_model, load_tokenizer, model_tokenizer, read_tokenizer};
 
 use crate::config::ModelConfig;
 use crate::model::Architecture;

@@ -44,6 +44,18 @@ pub fn model_tokenizer(files: &TokenizerFiles, path: &Path) -> Result<Tokenizer,
     Tokenizer::of_model(&files.json, path, texts)
 }
 
+/// The tokenizer that `source` names as files, with what stands beside a `tokenizer.json`.
+///
+/// # Errors
+/// The file or the model cannot be read, or has no tokenizer that can be used.
+pub fn read_tokenizer(source: &TokenizerSource) -> Result<TokenizerFiles, Error> {
+    match source {
+        TokenizerSource::Byte => Ok(TokenizerFiles::bytes()),
+        TokenizerSource::File(path) if is_model(path) => Pretrained::open(path)?.tokenizer(),
+        TokenizerSource::File(path) => TokenizerFiles::read(path),
+    }
+}
+
 /// Whether `path` looks like a model that others made: a folder with a `config.json` or a `.gguf` file.
 pub fn is_model(path: &Path) -> bool {
     let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));

@@ -9,8 +9,9 @@ use thinwire_codec::CodecSpec;
 use thinwire_train::choices::{Accuracy, Damaged, Encoded, Format, Questions};
 use thinwire_train::evaluate::{Boundary, SavedModel};
 
-use super::progress;
+
 use crate::error::CommandError;
+use crate::progress;
 
 /// Damaged lines that are named; all are counted.
 const NAMED: usize = 20;
@@ -66,7 +67,7 @@ pub(super) fn accuracy(
     let mut pipeline = model.load(boundaries)?;
     let context = model.architecture().context;
     let start = Instant::now();
-    let progress = progress(questions.len() as u64, "questions");
+    let progress = progress::bar(questions.len() as u64, "questions");
     let (mut right, mut truncated) = (Accuracy::default(), 0);
     for question in &questions {
         let encoded = Encoded::new(question, model.tokenizer(), model.first(), context)?;

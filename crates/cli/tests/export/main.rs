@@ -1,0 +1,91 @@
+//! `thinwire export`, run as a user runs it.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[expect(dead_code, reason = "other tests need all of it")]
+#[path = "../common/run.rs"]
+mod run;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+use common::{failure, json, thinwire};
+use run::Run;
+
+#[test]
+fn a_folder_is_replaced_on_demand_if_it_holds_a_model_alone() {
+    let run = Run::train(&[]);
+    let out = run.beside("out");
+    let export = |arguments: &[&str]| {
+        let mut command = thinwire(["export", "--model"]);
+        command.arg(run.dir()).arg("--out").arg(&out).args(arguments);
+        command
+    };
+    let report = json(&mut export(&[]));
+    assert_eq!(
+        (&report["model_type"], &report["dtype"], &report["step"]),
+        (&"llama".into(), &"f32".into(), &4.into())
+    );
+    let files: Vec<&str> =
+        report["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        files,
+        [
+            "config.json",
+            "generation_config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "tokenizer_config.json"
+        ]
+    );
+
+    let weights = fs::read(out.join("model.safetensors")).unwrap();
+    let error = failure(&mut export(&["--dtype", "bf16"]), 1);
+    assert!(error.contains("out: folder to write: expected none, or an empty one, found files"), "{error}");
+    assert_eq!(fs::read(out.join("model.safetensors")).unwrap(), weights);
+    let half = json(&mut export(&["--dtype", "bf16", "--overwrite", "--shard-size", "20KB"]));
+    assert_eq!((&half["dtype"], &half["parameters"]), (&"bf16".into(), &report["parameters"]));
+    assert!(!out.join("model.safetensors").exists() && out.join("model.safetensors.index.json").exists());
+
+    fs::write(out.join("notes.txt"), "mine").unwrap();
+    let error = failure(&mut export(&["--overwrite"]), 1);
+    assert!(
+        error.contains("expected nothing but the files of an exported model, found `notes.txt`"),
+        "{error}"
+    );
+    assert_eq!(fs::read(out.join("notes.txt")).unwrap(), b"mine");
+    let left: Vec<_> =
+        fs::read_dir(run.beside("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
+    let error = failure(&mut export(&["--shard-size", "0"]), 2);
+    assert!(error.contains("expected a size above 0 such as 500MB or 5GB"), "{error}");
+}
+
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let run = Run::train(&[]);
+    let disk = run.beside("disk");
+    fs::create_dir(&disk).unwrap();
+    let on_a_small_disk = |script: &str| {
+        let mut command = Command::new("unshare");
+        let script = format!("mount -t tmpfs -o size=64k tmpfs \"$0\" && {script}");
+        command.args(["--mount", "sh", "-c", &script]).arg(&disk);
+        command
+    };
+    let probe = on_a_small_disk("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        // Past the test harness, which would keep it to itself.
+        writeln!(io::stderr(), "NOT RUN: an export to a full disk; it needs root to mount a small one")
+            .unwrap();
+        return;
+    }
+    let mut command = on_a_small_disk("\"$@\"; code=$?; ls -A \"$0\" >&2; exit $code");
+    let export = thinwire(["export", "--model"]);
+    command.arg(export.get_program()).args(export.get_args());
+    command.arg(run.dir()).arg("--out").arg(disk.join("out"));
+    let error = failure(&mut command, 1);
+    assert!(error.contains("error: cannot write ") && error.contains("model.safetensors"), "{error}");
+    // The cause is the last line: `ls` found nothing.
+    assert!(error.trim_end().ends_with("No space left on device (os error 28)"), "{error}");
+}
