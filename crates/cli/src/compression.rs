@@ -7,6 +7,7 @@ use thinwire_codec::CodecSpec;
 use thinwire_train::evaluate::{Boundary, EvaluateError, SavedModel};
 
 use self::places::Places;
+use crate::error::CommandError;
 
 /// The boundaries of a model in one process.
 #[derive(Debug, Args)]
@@ -21,7 +22,15 @@ pub(crate) struct Compression {
 
 impl Compression {
     /// The boundaries that were chosen, or those of the run.
-    pub(crate) fn boundaries(&self, model: &SavedModel) -> Result<Vec<Boundary>, EvaluateError> {
+    ///
+    /// # Errors
+    /// A codec without boundaries; as [`SavedModel::boundaries`], [`SavedModel::codec`] and [`Boundary::new`].
+    pub(crate) fn boundaries(&self, model: &SavedModel) -> Result<Vec<Boundary>, CommandError> {
+        if self.codec.is_some() && self.boundaries.as_ref().is_some_and(|places| places.0.is_empty()) {
+            return Err(
+                "--boundaries none leaves nothing for --codec to compress: give one of the two".into()
+            );
+        }
         let places = match &self.boundaries {
             Some(places) => places.0.clone(),
             None => model.boundaries()?,
@@ -30,6 +39,7 @@ impl Compression {
             let codec = self.codec.map_or_else(|| model.codec(before), Ok)?;
             Ok(Boundary::new(before, &codec)?)
         };
-        places.into_iter().map(boundary).collect()
+        let boundaries: Result<_, EvaluateError> = places.into_iter().map(boundary).collect();
+        Ok(boundaries?)
     }
 }

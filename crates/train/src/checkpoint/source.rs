@@ -85,7 +85,8 @@ impl Source {
         let in_front = order.into_iter().take_while(|&other| other != place);
         let in_front: usize = in_front.map(|other| self.specs[other].bytes()).sum();
         let values = file
-            .seek(SeekFrom::Current(in_front as i64))
+            .stream_position()
+            .and_then(|data| file.seek(SeekFrom::Start(data + in_front as u64)))
             .and_then(|_| read_values(&mut file, self.specs[place].bytes() / size_of::<f32>()));
         values.map_err(CheckpointError::io("read", &self.path))
     }

@@ -94,7 +94,9 @@ impl Sampler {
             });
             candidates.truncate(enough.map_or(candidates.len(), |last| last + 1));
         }
-        candidates.iter_mut().for_each(|(_, logit)| *logit = weight(*logit));
+        for (_, logit) in &mut candidates {
+            *logit = weight(*logit);
+        }
         Ok(self.draw(&candidates))
     }
 

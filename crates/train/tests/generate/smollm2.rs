@@ -36,6 +36,6 @@ fn smollm2_says_what_transformers_says() {
         let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64();
         let prompt = rate(statistics.prompt_tokens, statistics.prompt_time);
         let generated = rate(statistics.passes, statistics.passes_time);
-        println!("prompt {prompt:.1} tokens/s, generation {generated:.1} tokens/s");
+        eprintln!("prompt {prompt:.1} tokens/s, generation {generated:.1} tokens/s");
     }
 }

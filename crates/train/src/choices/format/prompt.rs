@@ -59,13 +59,12 @@ fn without_wikihow(text: &str) -> String {
         // As the regular expression `\[.*?\]`, which does not cross lines.
         let end = from.find(']').filter(|&end| !from[..end].contains('\n'));
         kept.push_str(before);
-        match end {
-            Some(end) => rest = &from[end + 1..],
-            None => {
-                kept.push('[');
-                rest = from;
-            }
-        }
+        rest = if let Some(end) = end {
+            &from[end + 1..]
+        } else {
+            kept.push('[');
+            from
+        };
     }
     kept.push_str(rest);
     kept.replace("  ", " ")
@@ -112,7 +111,7 @@ pub(super) fn mmlu(record: Record<'_>) -> Result<Question, RecordError> {
     context += record.text("question")?.trim();
     let letters = letters(choices.texts.len());
     for (letter, text) in letters.iter().zip(&choices.texts) {
-        context += &format!("\n{letter}. {text}");
+        context.extend(["\n", letter, ". ", text]);
     }
     Question::new(context + "\nAnswer:", letters, right)
 }

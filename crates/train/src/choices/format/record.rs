@@ -83,6 +83,8 @@ fn lettered(options: &str) -> Vec<String> {
             (None, None) => return Vec::new(),
         }
     }
-    choices.iter_mut().for_each(|choice| *choice = choice.trim().to_owned());
+    for choice in &mut choices {
+        *choice = choice.trim().to_owned();
+    }
     choices
 }
