@@ -194,7 +194,7 @@ impl Launch {
             if let Some(signal) = self.asked
                 && !std::mem::replace(&mut told, true)
             {
-                for child in &*children {
+                for child in children {
                     child.ask_to_stop(signal);
                 }
             }

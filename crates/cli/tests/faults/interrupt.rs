@@ -39,7 +39,9 @@ fn a_run_says_where_it_was_stopped_and_goes_on_to_the_bit() {
         // As a terminal does, which sends it to every process in the foreground.
         let stages = running.stages();
         signal(name, running.id());
-        stages.iter().for_each(|(id, _)| signal(name, *id));
+        for (id, _) in &stages {
+            signal(name, *id);
+        }
         running.wait_for_no_stage();
         let text = stopped(&running.output(), code);
         let line = text.lines().last().unwrap();

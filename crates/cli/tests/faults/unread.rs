@@ -15,7 +15,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     let mut filling = writer.try_clone().unwrap();
     let (progress, written) = channel();
     // Blocks at the last byte, until the reader is gone.
-    thread::spawn(move || while filling.write_all(&[b'x']).is_ok() && progress.send(()).is_ok() {});
+    thread::spawn(move || while filling.write_all(b"x").is_ok() && progress.send(()).is_ok() {});
     while written.recv_timeout(Duration::from_millis(500)).is_ok() {}
     (reader, writer)
 }
