@@ -55,12 +55,15 @@ fn f32_codecs_and_no_boundaries_change_no_bit() {
     let run = Run::train(&[]);
     let own = json(&mut eval(&run, &run.dir(), &TOKENS));
     let uncompressed = &own["uncompressed"]["perplexity"];
-    for (boundaries, expected) in [("2,0,1", json!([0, 1, 2])), ("1", json!([1])), ("none", json!([]))] {
-        let arguments = ["--boundaries", boundaries, "--codec", "f32", TOKENS[0], TOKENS[1]];
+    let f32_at = |boundaries| [&["--boundaries", boundaries, "--codec", "f32"][..], &TOKENS].concat();
+    let none = [&["--boundaries", "none"][..], &TOKENS].concat();
+    for (arguments, expected) in
+        [(f32_at("2,0,1"), json!([0, 1, 2])), (f32_at("1"), json!([1])), (none, json!([]))]
+    {
         let report = json(&mut eval(&run, &run.dir(), &arguments));
-        assert_eq!(report["boundaries"], expected);
-        assert_eq!(&report["perplexity"], uncompressed, "{boundaries}");
-        assert_eq!(&report["uncompressed"]["perplexity"], uncompressed, "{boundaries}");
+        assert_eq!(report["boundaries"], expected, "{arguments:?}");
+        assert_eq!(&report["perplexity"], uncompressed, "{expected}");
+        assert_eq!(&report["uncompressed"]["perplexity"], uncompressed, "{expected}");
         for (bits, error) in own_lists(&report) {
             assert!(bits > 32.0 && error == 0.0);
         }

@@ -228,5 +228,7 @@ fn unknown_things_are_refused_and_the_others_still_told() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 2);
-    assert_eq!(String::from_utf8(output.stderr).unwrap().matches("error: ").count(), 2);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(errors.matches("error: ").count(), 3);
+    assert!(errors.ends_with("error: 2 of 4 paths could not be inspected\n"), "{errors}");
 }

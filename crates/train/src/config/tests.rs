@@ -42,6 +42,15 @@ vocab = 320
 train = "train.txt"
 heldout = "heldout.txt"
 tokenizer = "tokenizer.json"
+format = "alpaca"
+field = "text"
+columns = ["question", "context", "answer"]
+packing = "pad"
+end_of_text = "</s>"
+template = "chat.jinja"
+date = "2025-01-31"
+damaged = 0.5
+cache = "tokens"
 
 [train]
 steps = 10

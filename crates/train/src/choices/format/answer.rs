@@ -28,7 +28,7 @@ pub(super) fn answer(record: Record<'_>, choices: &Choices) -> Result<usize, Rec
 }
 
 fn named(text: &str, Choices { texts, labels }: &Choices) -> Option<usize> {
-    let is = |name: &String| name == text;
+    let is = |name: &String| name.trim() == text;
     let both = || {
         let mut pairs = labels.iter().zip(texts);
         pairs.position(|(label, choice)| {
