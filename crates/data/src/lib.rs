@@ -14,7 +14,7 @@ mod dataset;
 mod encoder;
 mod entry;
 mod error;
-mod hash;
+pub mod hash;
 mod micro_batch;
 mod rows;
 mod settings;

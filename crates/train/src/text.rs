@@ -2,8 +2,6 @@
 
 use std::error::Error;
 
-use sha2::{Digest, Sha256};
-
 /// An error with its causes on one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -14,14 +12,4 @@ pub fn chain(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// Bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-}
-
-/// The SHA-256 of `bytes`, in hexadecimal.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
 }

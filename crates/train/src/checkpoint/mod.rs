@@ -3,7 +3,6 @@
 //!
 //! Every stage calls [`write_units`], the stages exchange the entries, then every stage calls [`commit`](commit()).
 
-mod digest;
 mod durable;
 mod error;
 mod header;

@@ -5,8 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use thinwire_data::hash::sha256_of;
+
 use super::FileEntry;
-use super::digest::sha256;
 use super::error::{CheckpointError, require};
 use super::header::{self, Header};
 use super::layout::Kind;
@@ -49,7 +50,7 @@ impl Source {
         let values: usize = self.specs.iter().map(TensorSpec::bytes).sum();
         let most = 8 + header::MAX_BYTES + values as u64;
         self.require(*bytes <= most, "size in bytes", format_args!("at most {most}"), bytes)?;
-        let found = sha256(self.open()?).map_err(CheckpointError::io("read", &self.path))?;
+        let found = sha256_of(self.open()?).map_err(CheckpointError::io("read", &self.path))?;
         self.require(found == *digest, "SHA-256", digest, &found)?;
         let header = Header::read(self.open()?, &self.path, self.kind, &self.specs)?;
         self.require(header.file_bytes == *bytes, "size in bytes", header.file_bytes, bytes)?;

@@ -9,9 +9,9 @@ use std::path::Path;
 use burn::tensor::Tensor;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
+use thinwire_data::hash::hex;
 
 use super::FileEntry;
-use super::digest::hex;
 use super::error::{CheckpointError, require};
 use super::header::UPDATES;
 use super::layout::{Kind, file_name};

@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use super::digest::sha256;
+use thinwire_data::hash::sha256_of;
+
 use super::error::{CheckpointError, require};
 use super::{FileEntry, Manifest};
 
@@ -23,7 +24,7 @@ impl FileEntry {
         require(found.is_file(), path, "kind", "a regular file", "another")?;
         require(found.len() == self.bytes, path, "size in bytes", self.bytes, found.len())?;
         let file = File::open(path).map_err(CheckpointError::io("open", path))?;
-        let found = sha256(file).map_err(CheckpointError::io("read", path))?;
+        let found = sha256_of(file).map_err(CheckpointError::io("read", path))?;
         require(found == self.sha256, path, "SHA-256", &self.sha256, &found)
     }
 }

@@ -5,8 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-
-use crate::text::hex;
+use thinwire_data::hash::hex;
 
 /// Blocks that are read of each file, evenly spread, its first and last bytes among them.
 const BLOCKS: u64 = 256;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use thinwire_codec::{Execution, Shape};
+use thinwire_data::hash::sha256_hex;
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 use thinwire_pretrained::Pretrained;
 
@@ -18,7 +19,6 @@ use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
 use crate::pretrained;
-use crate::text::sha256_hex;
 
 /// Longest control message apart from a tied matrix: norms, file lists.
 const CONTROL_BYTES: u64 = 64 << 20;
