@@ -1,4 +1,3 @@
-use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -37,8 +36,7 @@ impl Workers {
 
     /// How many threads a message, or a part of one, of this many values is shared by.
     pub(crate) fn worth(&self, values: usize) -> usize {
-        let threads =
-            self.pool.as_ref().map_or(NonZero::<usize>::MIN.get(), |pool| pool.current_num_threads());
+        let threads = self.pool.as_ref().map_or(1, |pool| pool.current_num_threads());
         threads.min(values / WORTH_A_THREAD).max(1)
     }
 
@@ -50,7 +48,8 @@ impl Workers {
         }
     }
 
-    /// Does `work` on every item: in parallel inside [`Workers::enter`], one after another elsewhere. Allocates nothing.
+    /// Does `work` on every item: in parallel inside [`Workers::enter`], one after another elsewhere. Allocates
+    /// nothing but the pool's queue, a block for some sixty items.
     ///
     /// # Panics
     /// If `work` panics.
@@ -95,6 +94,7 @@ impl FirstError {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
     use std::sync::Barrier;
 
     use super::*;
