@@ -23,6 +23,10 @@ pub struct TrainConfig {
     /// 4.
     #[serde(default = "defaults::micro_batches")]
     pub micro_batches: usize,
+    /// Whether only the inputs of the blocks are kept between forward and backward pass, and the blocks run twice: less
+    /// memory, about a third more time, the same bits. Each machine may have its own. Default false.
+    #[serde(default)]
+    pub gradient_checkpointing: bool,
 }
 
 mod defaults {

@@ -1,5 +1,7 @@
 //! The parameters of a stage: one ordered, named list that everything else walks.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 /// How a parameter starts.
@@ -128,16 +130,24 @@ impl ParamSet {
 
     /// Fresh autodiff leaves over the same storage: the graph of one micro-batch.
     pub fn leaves(&self) -> Leaves {
-        self.collect_leaves(|value| Tensor::from_inner(value).require_grad())
+        self.leaves_of(0..self.len())
+    }
+
+    /// The same for the parameters at `positions`, and constants for all others.
+    pub fn leaves_of(&self, positions: Range<usize>) -> Leaves {
+        self.collect_leaves(|at, value| {
+            let constant = Tensor::from_inner(value);
+            if positions.contains(&at) { constant.require_grad() } else { constant }
+        })
     }
 
     /// The same values without a graph, for evaluation.
     pub fn constants(&self) -> Leaves {
-        self.collect_leaves(|value| value)
+        self.collect_leaves(|_, value| value)
     }
 
-    fn collect_leaves(&self, leaf: impl Fn(Tensor<1>) -> Tensor<1>) -> Leaves {
-        let tensors = self.params.iter().map(|p| leaf(p.value.clone())).collect();
+    fn collect_leaves(&self, leaf: impl Fn(usize, Tensor<1>) -> Tensor<1>) -> Leaves {
+        let tensors = self.params.iter().enumerate().map(|(at, p)| leaf(at, p.value.clone())).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
         Leaves { tensors, shapes }
     }

@@ -68,7 +68,7 @@ impl Part {
     }
 
     /// The units and the positions of their parameters.
-    pub fn units(&self) -> impl Iterator<Item = (Unit, Range<usize>)> {
+    pub fn units(&self) -> impl ExactSizeIterator<Item = (Unit, Range<usize>)> {
         self.ids.iter().copied().zip(self.ranges.iter().cloned())
     }
 
@@ -115,12 +115,31 @@ impl Part {
         }
     }
 
+    /// Fresh autodiff leaves for the parameters of `units` (positions), and constants for all others.
+    ///
+    /// # Panics
+    /// When there are not so many units.
+    pub fn leaves_of(&self, units: Range<usize>) -> Leaves {
+        let ranges = &self.ranges[units];
+        let params =
+            ranges.first().map_or(0, |range| range.start)..ranges.last().map_or(0, |range| range.end);
+        self.params.leaves_of(params)
+    }
+
     /// Runs the units in order.
     ///
     /// # Panics
     /// When `x` is not what the first unit takes: ids for the embedding, the residual stream for the others.
     pub fn forward(&self, leaves: &Leaves, x: Activation) -> Activation {
-        self.run(leaves, x, None, usize::MAX)
+        self.forward_units(0..self.units.len(), leaves, x)
+    }
+
+    /// Runs some of the units (positions).
+    ///
+    /// # Panics
+    /// As [`Part::forward`]; when there are not so many units.
+    pub fn forward_units(&self, units: Range<usize>, leaves: &Leaves, x: Activation) -> Activation {
+        self.run(units, leaves, x, None, usize::MAX)
     }
 
     /// As [`Part::forward`], for tokens of one sample that follow those that `cache` has seen. The head gives the logits
@@ -135,11 +154,12 @@ impl Part {
         cache: &mut KvCache,
         last: usize,
     ) -> Activation {
-        self.run(leaves, x, Some(cache), last)
+        self.run(0..self.units.len(), leaves, x, Some(cache), last)
     }
 
     fn run(
         &self,
+        units: Range<usize>,
         leaves: &Leaves,
         x: Activation,
         mut cache: Option<&mut KvCache>,
@@ -153,7 +173,7 @@ impl Part {
         let start = cache.as_mut().map_or(0, |cache| cache.advance(samples, tokens));
         let rotary = || Rotary::new(&self.arch, start, start + tokens);
         let rotary = self.arch.is_rotary().then(rotary);
-        self.units.iter().enumerate().fold(x, |x, (index, unit)| match (unit, x) {
+        self.units[units].iter().enumerate().fold(x, |x, (index, unit)| match (unit, x) {
             (Built::Embed(embedding), Activation::Ids(ids)) => {
                 Activation::Hidden(embedding.forward(leaves, ids, start))
             }

@@ -1,20 +1,20 @@
 //! What a stage computes: forward and backward passes of its part, micro-batch by micro-batch.
 
+mod checkpoints;
+mod graph;
+mod host;
+
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
+pub use self::host::HostTensor;
+
+use self::checkpoints::Checkpoints;
+use self::graph::{Graph, Objective, Recorded};
+use self::host::{download, ids, loss_of, upload, values};
 use crate::data::MicroBatch;
-use crate::model::{Activation, KvCache, Leaves, Part, token_losses};
-
-/// A tensor in host memory, on its way between a stage and a link: `[samples, tokens, channels]`, row-major.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostTensor {
-    /// Samples, tokens, channels.
-    pub shape: [usize; 3],
-    /// The values.
-    pub values: Vec<f32>,
-}
+use crate::model::{Activation, KvCache, Part};
 
 /// What a forward pass ends in.
 #[derive(Debug)]
@@ -39,29 +39,30 @@ pub enum Extended {
 pub struct Compute {
     part: Part,
     device: Device,
+    checkpointing: bool,
     in_flight: BTreeMap<u32, InFlight>,
     gradients: Vec<Option<Tensor<1>>>,
 }
 
-/// The graph of one micro-batch between its forward and its backward pass.
+/// What is kept of a micro-batch between its forward and its backward pass.
 #[derive(Debug)]
-struct InFlight {
-    leaves: Leaves,
-    entered: Option<Tensor<3>>,
-    left: Output,
-}
-
-#[derive(Debug)]
-enum Output {
-    Hidden(Tensor<3>),
-    Loss(Tensor<1>),
+enum InFlight {
+    Graph(Box<Graph>),
+    Checkpoints(Box<Checkpoints>),
 }
 
 impl Compute {
     /// Wraps a part whose parameters live on `device` (without autodiff).
     pub fn new(part: Part, device: Device) -> Self {
         let gradients = vec![None; part.params().len()];
-        Self { part, device, in_flight: BTreeMap::new(), gradients }
+        Self { part, device, checkpointing: false, in_flight: BTreeMap::new(), gradients }
+    }
+
+    /// Whether of a micro-batch only the inputs of the blocks are kept, which are run a second time in the backward pass.
+    /// The gradients are the same to the bit.
+    #[must_use]
+    pub fn checkpointing(self, on: bool) -> Self {
+        Self { checkpointing: on, ..self }
     }
 
     /// The part of the model.
@@ -74,7 +75,7 @@ impl Compute {
         &mut self.part
     }
 
-    /// The forward pass of micro-batch `index`; its graph is kept for the backward pass.
+    /// The forward pass of micro-batch `index`; what its backward pass needs is kept.
     ///
     /// `entered` is the previous stage's activation, `None` on the first stage. `weight` is what one token's loss
     /// counts in the step's mean.
@@ -85,26 +86,23 @@ impl Compute {
         entered: Option<HostTensor>,
         weight: f32,
     ) -> Forwarded {
-        let device = self.device.clone().autodiff();
-        let leaves = self.part.params().leaves();
-        let entered = entered.map(|h| upload(h, &device).require_grad());
-        let input = match &entered {
-            Some(h) => Activation::Hidden(h.clone()),
-            None => Activation::Ids(ids(&batch.inputs, [batch.samples, batch.tokens], &device)),
+        let Self { part, device, gradients, .. } = self;
+        let tokens = || ids(&batch.inputs, [batch.samples, batch.tokens], &device.clone().autodiff());
+        let entered =
+            entered.map_or_else(|| Activation::Ids(tokens()), |h| Activation::Hidden(upload(h, device)));
+        let objective = Objective { batch, weight };
+        let (kept, recorded) = if self.checkpointing {
+            let (kept, recorded) = Checkpoints::record(part, entered, objective, gradients);
+            (InFlight::Checkpoints(Box::new(kept)), recorded)
+        } else {
+            let (graph, recorded) = Graph::record(part, 0..part.units().len(), entered, Some(objective));
+            (InFlight::Graph(Box::new(graph)), recorded)
         };
-        let (left, forwarded) = match self.part.forward(&leaves, input) {
-            Activation::Logits(logits) => {
-                let (loss, sum) = loss_of(logits, batch, &device);
-                (Output::Loss(loss * weight), Forwarded::Loss(sum))
-            }
-            Activation::Hidden(h) => {
-                let out = download(h.clone().inner());
-                (Output::Hidden(h), Forwarded::Hidden(out))
-            }
-            Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
-        };
-        self.in_flight.insert(index, InFlight { leaves, entered, left });
-        forwarded
+        self.in_flight.insert(index, kept);
+        match recorded {
+            Recorded::Hidden(h) => Forwarded::Hidden(download(h)),
+            Recorded::Loss(sum) => Forwarded::Loss(sum),
+        }
     }
 
     /// The backward pass of micro-batch `index`: adds to the gradients and returns the one of the activation that
@@ -113,24 +111,14 @@ impl Compute {
     /// # Panics
     /// When the micro-batch had no forward pass.
     pub fn backward(&mut self, index: u32, upstream: Option<HostTensor>) -> Option<HostTensor> {
-        let InFlight { leaves, entered, left } =
-            self.in_flight.remove(&index).expect("the schedule runs the forward pass first");
-        let mut tape = match (left, upstream) {
-            (Output::Loss(loss), None) => loss.backward(),
-            (Output::Hidden(h), Some(up)) => {
-                // Burn's backward takes no gradient; the product's derivative is that gradient, to the bit.
-                let up = upload(up, &h.device());
-                (h * up).sum().backward()
-            }
-            _ => unreachable!("only the last stage has a loss, and only it gets no gradient"),
+        let kept = self.in_flight.remove(&index).expect("the schedule runs the forward pass first");
+        let Self { part, device, gradients, .. } = self;
+        let upstream = upstream.map(|g| upload(g, device));
+        let gradient = match kept {
+            InFlight::Graph(graph) => graph.backward(upstream, gradients),
+            InFlight::Checkpoints(kept) => kept.backward(part, upstream, gradients),
         };
-        for (sum, gradient) in self.gradients.iter_mut().zip(leaves.gradients(&mut tape)) {
-            *sum = match (sum.take(), gradient) {
-                (Some(sum), Some(gradient)) => Some(sum + gradient),
-                (sum, gradient) => sum.or(gradient),
-            };
-        }
-        entered.map(|h| download(h.grad_remove(&mut tape).expect("the part passes a gradient through")))
+        gradient.map(download)
     }
 
     /// Gives up a micro-batch that is lost.
@@ -152,7 +140,7 @@ impl Compute {
             None => Activation::Ids(ids(&batch.inputs, [batch.samples, batch.tokens], &self.device)),
         };
         match self.part.forward(&leaves, input) {
-            Activation::Logits(logits) => Forwarded::Loss(loss_of(logits, batch, &self.device).1),
+            Activation::Logits(logits) => Forwarded::Loss(loss_of(logits, batch).1),
             Activation::Hidden(h) => Forwarded::Hidden(download(h)),
             Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
         }
@@ -189,40 +177,4 @@ impl Compute {
             Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
         }
     }
-}
-
-fn loss_of(logits: Tensor<2>, batch: &MicroBatch, device: &Device) -> (Tensor<1>, f64) {
-    let targets = ids(&batch.targets, [batch.samples, batch.tokens], device).flatten::<1>(0, 1);
-    let losses = token_losses(logits, targets);
-    let loss = match &batch.mask {
-        Some(mask) => (losses * weights(mask, device)).sum(),
-        None => losses.sum(),
-    };
-    let sum: f32 = loss.clone().into_scalar();
-    (loss, f64::from(sum))
-}
-
-/// 1 for a target that counts, 0 for another.
-fn weights(mask: &[bool], device: &Device) -> Tensor<1> {
-    let weights: Vec<f32> = mask.iter().map(|&counts| f32::from(u8::from(counts))).collect();
-    Tensor::from_data(TensorData::new(weights, [mask.len()]), device)
-}
-
-/// `shape: [samples, tokens]`.
-fn ids(tokens: &[u32], shape: [usize; 2], device: &Device) -> Tensor<2, Int> {
-    let ids: Vec<i64> = tokens.iter().map(|&id| i64::from(id)).collect();
-    Tensor::from_data(TensorData::new(ids, shape), device)
-}
-
-fn upload(tensor: HostTensor, device: &Device) -> Tensor<3> {
-    Tensor::from_data(TensorData::new(tensor.values, tensor.shape), device)
-}
-
-fn download(tensor: Tensor<3>) -> HostTensor {
-    let shape = tensor.dims();
-    HostTensor { shape, values: values(tensor) }
-}
-
-fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().try_into_vec::<f32>().expect("activations are f32")
 }

@@ -226,7 +226,7 @@ impl Setup {
             Some(start) => pretrained::load_part(&start.model, &units, &device)?,
         };
         let optimizer = AdamW::new(optimizer, part.params().len());
-        let compute = Compute::new(part, device);
+        let compute = Compute::new(part, device).checkpointing(train.gradient_checkpointing);
         let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
         let next = links.next.map(|link| self.attach(link, stage)).transpose()?;
         Ok(Engine::new(settings, compute, optimizer, previous, next))

@@ -81,6 +81,34 @@ fn gpt2_with_a_tied_head_and_short_batches() {
 }
 
 #[test]
+fn gradient_checkpointing_changes_no_bit() {
+    let result = |split: &str, family: &str, checkpointing: bool| {
+        let dir = tempfile::tempdir().unwrap();
+        let set = [
+            format!("pipeline.stages={}", split.matches("\",").count() + 1),
+            format!("pipeline.layers={split}"),
+            format!("model.family={family}"),
+            format!("train.gradient_checkpointing={checkpointing}"),
+            "pipeline.schedule=gpipe".into(),
+            "model.tie_embeddings=true".into(),
+            "model.kv_heads=4".into(),
+        ];
+        let config = config(dir.path(), &set.each_ref().map(String::as_str));
+        let (story, outcomes) = run(&config, Resume::Fresh);
+        for outcome in outcomes {
+            outcome.unwrap();
+        }
+        (losses(&story[0]), evaluations(&story[0]), last_checkpoint(&config))
+    };
+    for family in ["llama", "gpt2"] {
+        let kept = result(SPLITS[0], family, false);
+        for split in SPLITS {
+            assert!(result(split, family, true) == kept, "{family}, {split}");
+        }
+    }
+}
+
+#[test]
 fn the_loss_falls_and_figures_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(
