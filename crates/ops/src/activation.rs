@@ -9,7 +9,7 @@ use crate::extension::FusedOps;
 use crate::kernel::activation as kernel;
 use crate::kernel::lanes::map;
 use crate::tensor::{
-    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
+    FlexTensor, TrackedTensor, contiguous, into_values, matrix_shape, record, register, rounded, values, wide,
 };
 
 /// SwiGLU (Shazeer, 2020): `silu(gate) up`, element by element, with `silu(x) = x / (1 + e^-x)`.
@@ -28,9 +28,10 @@ pub fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
 pub(crate) fn swiglu_forward(gate: FlexTensor, up: FlexTensor) -> (FlexTensor, [FlexTensor; 2]) {
     assert_eq!(gate.shape(), up.shape(), "swiglu: the shapes of gate and up");
     let inputs = [contiguous(gate), contiguous(up)];
-    let mut out = vec![0.0; values(&inputs[0]).len()];
-    map(kernel::SwiGlu, inputs.each_ref().map(values), [&mut out]);
-    (from_values(out, matrix_shape(&inputs[0])), inputs)
+    let (shape, dtype) = (matrix_shape(&inputs[0]), inputs[0].dtype());
+    let mut out = vec![0.0; shape[0] * shape[1]];
+    map(kernel::SwiGlu, inputs.each_ref().map(wide).each_ref().map(values), [&mut out]);
+    (rounded(out, shape, dtype), inputs)
 }
 
 pub(crate) fn swiglu_recorded<C: CheckpointStrategy>(
@@ -50,19 +51,21 @@ impl Backward<Flex, 2> for SwiGlu {
     type State = [FlexTensor; 2];
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let shape = matrix_shape(&ops.state[0]);
+        let (shape, dtype) = (matrix_shape(&ops.state[0]), ops.state[0].dtype());
         let mut d_up = into_values(grads.consume::<Flex>(&ops.node));
         let mut d_gate = vec![0.0; d_up.len()];
-        map(kernel::SwiGluBackward, ops.state.each_ref().map(values), [&mut d_up, &mut d_gate]);
-        register(grads, ops, [d_gate, d_up].map(|gradient| Some(from_values(gradient, shape))));
+        let inputs = ops.state.each_ref().map(wide);
+        map(kernel::SwiGluBackward, inputs.each_ref().map(values), [&mut d_up, &mut d_gate]);
+        register(grads, ops, [d_gate, d_up].map(|gradient| Some(rounded(gradient, shape, dtype))));
     }
 }
 
 pub(crate) fn gelu_forward(x: FlexTensor) -> (FlexTensor, FlexTensor) {
     let x = contiguous(x);
-    let mut out = vec![0.0; values(&x).len()];
-    map(kernel::Gelu, [values(&x)], [&mut out]);
-    (from_values(out, matrix_shape(&x)), x)
+    let shape = matrix_shape(&x);
+    let mut out = vec![0.0; shape[0] * shape[1]];
+    map(kernel::Gelu, [values(&wide(&x))], [&mut out]);
+    (rounded(out, shape, x.dtype()), x)
 }
 
 pub(crate) fn gelu_recorded<C: CheckpointStrategy>(x: TrackedTensor) -> TrackedTensor {
@@ -79,9 +82,9 @@ impl Backward<Flex, 1> for Gelu {
     type State = FlexTensor;
 
     fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let shape = matrix_shape(&ops.state);
+        let (shape, dtype) = (matrix_shape(&ops.state), ops.state.dtype());
         let mut dx = into_values(grads.consume::<Flex>(&ops.node));
-        map(kernel::GeluBackward, [values(&ops.state)], [&mut dx]);
-        register(grads, ops, [Some(from_values(dx, shape))]);
+        map(kernel::GeluBackward, [values(&wide(&ops.state))], [&mut dx]);
+        register(grads, ops, [Some(rounded(dx, shape, dtype))]);
     }
 }

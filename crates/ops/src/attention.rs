@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, Flex};
+use burn::backend::{Dispatch, Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -9,7 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::attention::{self as kernel, Inputs, Rows, Saved};
-use crate::tensor::{FlexTensor, TrackedTensor, contiguous, from_values, matrix_shape, record, register};
+use crate::tensor::{FlexTensor, TrackedTensor, contiguous, matrix_shape, record, register, rounded, wide};
 
 /// The sizes of one causal attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +87,8 @@ pub(crate) fn forward(tensors: [FlexTensor; 3], shape: AttentionShape) -> (FlexT
     let tensors = tensors.map(in_rows);
     let [out_shape, ..] = shape.matrices();
     let mut out = vec![0.0; out_shape[0] * out_shape[1]];
-    let log_sums = kernel::forward(inputs(&tensors, shape), &mut out);
-    let out = from_values(out, out_shape);
+    let log_sums = kernel::forward(inputs(&tensors.each_ref().map(wide), shape), &mut out);
+    let out = rounded(out, out_shape, tensors[0].dtype());
     (out.clone(), State { inputs: tensors, out, log_sums: Arc::new(log_sums), shape })
 }
 
@@ -108,12 +108,13 @@ impl Backward<Flex, 3> for Attention {
     type State = State;
 
     fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = contiguous(grads.consume::<Flex>(&ops.node));
+        let g = wide(&contiguous(grads.consume::<Flex>(&ops.node)));
         let State { inputs: tensors, out, log_sums, shape } = &ops.state;
-        let saved = Saved { out: rows(out), log_sums, g: rows(&g) };
-        let [dq, dk, dv] = kernel::backward(inputs(tensors, *shape), saved);
+        let (dtype, out) = (out.dtype(), wide(out));
+        let saved = Saved { out: rows(&out), log_sums, g: rows(&g) };
+        let [dq, dk, dv] = kernel::backward(inputs(&tensors.each_ref().map(wide), *shape), saved);
         let [q_shape, k_shape, v_shape] = shape.matrices();
-        let gradients = [from_values(dq, q_shape), from_values(dk, k_shape), from_values(dv, v_shape)];
-        register(grads, ops, gradients.map(Some));
+        let gradients = [(dq, q_shape), (dk, k_shape), (dv, v_shape)];
+        register(grads, ops, gradients.map(|(gradient, shape)| Some(rounded(gradient, shape, dtype))));
     }
 }

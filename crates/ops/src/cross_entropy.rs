@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, Flex};
+use burn::backend::{Dispatch, Flex, TensorMetadata};
 use burn::tensor::{Int, Tensor};
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -10,12 +10,13 @@ use burn_autodiff::ops::{Backward, Ops};
 use crate::extension::FusedOps;
 use crate::kernel::cross_entropy::{self as kernel, RowLoss};
 use crate::tensor::{
-    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
+    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, rounded,
+    values, wide,
 };
 
 /// Softmax cross-entropy of each row, in nats: `logits: [rows, vocab]`, `targets: [rows]` to `[rows]`.
 ///
-/// No probabilities are kept: the backward pass writes the gradient over the logits, unless somebody else still holds
+/// The result is `f32` also for logits in `bf16`. No probabilities are kept: the backward pass writes the gradient over the logits, unless somebody else still holds
 /// them. Multiply the result by weights or a mask before summing it; a row whose gradient is 0 costs nothing.
 ///
 /// # Panics
@@ -41,7 +42,7 @@ pub(crate) fn forward(logits: FlexTensor, targets: Vec<u32>) -> (FlexTensor, Sta
     let [rows, vocab] = matrix_shape(&logits);
     assert_eq!(targets.len(), rows, "cross_entropy: targets for the rows of [{rows}, {vocab}]");
     let logits = contiguous(logits);
-    let losses = kernel::forward(values(&logits), vocab, &targets);
+    let losses = kernel::forward(values(&wide(&logits)), vocab, &targets);
     let out = from_values(losses.iter().map(|row| row.loss).collect(), [rows]);
     (out, State { logits, targets: Arc::new(targets), losses: Arc::new(losses) })
 }
@@ -61,9 +62,9 @@ impl Backward<Flex, 1> for CrossEntropy {
     fn backward(self, ops: Ops<State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let Ops { parents, node, state: State { logits, targets, losses } } = ops;
         let g = contiguous(grads.consume::<Flex>(&node));
-        let shape = matrix_shape(&logits);
+        let (shape, dtype) = (matrix_shape(&logits), logits.dtype());
         let mut gradient = into_values(logits);
         kernel::backward(&mut gradient, shape[1], &targets, &losses, values(&g));
-        register(grads, Ops { parents, node, state: () }, [Some(from_values(gradient, shape))]);
+        register(grads, Ops { parents, node, state: () }, [Some(rounded(gradient, shape, dtype))]);
     }
 }

@@ -1,4 +1,7 @@
-//! Fused operators of language models with their own backward passes, for Burn's `flex` backend (CPU, `f32`).
+//! Fused operators of language models with their own backward passes, for Burn's `flex` backend (CPU).
+//!
+//! Activations and the weights of linear layers may be `f32` or `bf16`. All arithmetic is in `f32`: what is `bf16` is
+//! converted on the way in, kept as it came for the backward pass, and rounded on the way out.
 //!
 //! Each operator is one node of the autodiff graph. It keeps only what its backward pass needs (a norm keeps one number
 //! a row, attention two of its inputs' size and one number a row and head) and writes its results in one pass, in place where

@@ -1,4 +1,4 @@
-use burn::backend::{Dispatch, Flex};
+use burn::backend::{Dispatch, Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -9,7 +9,8 @@ use crate::extension::FusedOps;
 use crate::kernel::columns;
 use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, product};
 use crate::tensor::{
-    FlexTensor, TrackedTensor, contiguous, from_values, matrix_shape, record, register, values,
+    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, rounded,
+    values, wide,
 };
 
 /// How a weight is stored.
@@ -23,8 +24,8 @@ pub enum WeightLayout {
 
 /// `y = x W (+ b)`: `x: [rows, in]`, `weight` by its layout, `bias: [out]` to `[rows, out]`.
 ///
-/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made. Nothing is computed for
-/// inputs that are not tracked.
+/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made, and is `f32`, as it will be
+/// summed. Nothing is computed for inputs that are not tracked.
 ///
 /// # Panics
 /// When the shapes do not fit each other.
@@ -44,12 +45,10 @@ pub(crate) struct State {
     layout: WeightLayout,
 }
 
-impl State {
-    /// `[in, out]`, whatever the layout.
-    fn weight(&self) -> Matrix<'_> {
-        let stored = matrix(&self.weight);
-        if self.layout == WeightLayout::InOut { stored } else { stored.transposed() }
-    }
+/// A stored weight as `[in, out]`, whatever its layout.
+fn oriented(weight: &FlexTensor, layout: WeightLayout) -> Matrix<'_> {
+    let stored = matrix(weight);
+    if layout == WeightLayout::InOut { stored } else { stored.transposed() }
 }
 
 fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
@@ -57,10 +56,10 @@ fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     Matrix::new(values(tensor), [rows, columns], columns)
 }
 
-fn multiply(a: Matrix<'_>, b: Matrix<'_>, shape: [usize; 2]) -> FlexTensor {
+fn multiply(a: Matrix<'_>, b: Matrix<'_>, shape: [usize; 2]) -> Vec<f32> {
     let mut out = vec![0.0; shape[0] * shape[1]];
     product(MatrixMut::new(&mut out, shape, shape[1]), Output::Replace, 1.0, [a, b], Threads::Pool);
-    from_values(out, shape)
+    out
 }
 
 pub(crate) fn forward(
@@ -73,16 +72,20 @@ pub(crate) fn forward(
     let [from, to] = if layout == WeightLayout::InOut { stored } else { [stored[1], stored[0]] };
     assert_eq!(from, fan_in, "linear: x is [{rows}, {fan_in}], the weight {stored:?} in layout {layout:?}");
     let state = State { x: contiguous(x), weight: contiguous(weight), layout };
-    let Some(bias) = bias else {
-        return (multiply(matrix(&state.x), state.weight(), [rows, to]), state);
+    let (x, weight) = (wide(&state.x), wide(&state.weight));
+    let operands = [matrix(&x), oriented(&weight, layout)];
+    let out = match bias {
+        None => multiply(operands[0], operands[1], [rows, to]),
+        Some(bias) => {
+            let bias = into_values(bias);
+            assert_eq!(bias.len(), to, "linear: the bias of {to} outputs");
+            let mut out = bias.repeat(rows);
+            let sum = MatrixMut::new(&mut out, [rows, to], to);
+            product(sum, Output::Add, 1.0, operands, Threads::Pool);
+            out
+        }
     };
-    let bias = contiguous(bias);
-    assert_eq!(values(&bias).len(), to, "linear: the bias of {to} outputs");
-    let mut out = values(&bias).repeat(rows);
-    let (out_matrix, operands) =
-        (MatrixMut::new(&mut out, [rows, to], to), [matrix(&state.x), state.weight()]);
-    product(out_matrix, Output::Add, 1.0, operands, Threads::Pool);
-    (from_values(out, [rows, to]), state)
+    (rounded(out, [rows, to], state.x.dtype()), state)
 }
 
 pub(crate) fn recorded<C: CheckpointStrategy>(
@@ -112,12 +115,21 @@ struct Linear;
 
 impl Linear {
     fn gradients(state: &State, g: &FlexTensor, tracked: [bool; 2]) -> [Option<FlexTensor>; 2] {
-        let (x, upstream) = (matrix(&state.x), matrix(g));
-        let dx = || multiply(upstream, state.weight().transposed(), matrix_shape(&state.x));
-        let stored = matrix_shape(&state.weight);
-        let dw = || match state.layout {
-            WeightLayout::InOut => multiply(x.transposed(), upstream, stored),
-            WeightLayout::OutIn => multiply(upstream.transposed(), x, stored),
+        let upstream = matrix(g);
+        let dx = || {
+            let weight = wide(&state.weight);
+            let shape = matrix_shape(&state.x);
+            let dx = multiply(upstream, oriented(&weight, state.layout).transposed(), shape);
+            rounded(dx, shape, state.x.dtype())
+        };
+        let dw = || {
+            let x = wide(&state.x);
+            let (x, shape) = (matrix(&x), matrix_shape(&state.weight));
+            let dw = match state.layout {
+                WeightLayout::InOut => multiply(x.transposed(), upstream, shape),
+                WeightLayout::OutIn => multiply(upstream.transposed(), x, shape),
+            };
+            from_values(dw, shape)
         };
         [tracked[0].then(dx), tracked[1].then(dw)]
     }
@@ -127,7 +139,7 @@ impl Backward<Flex, 2> for Linear {
     type State = State;
 
     fn backward(self, ops: Ops<State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = contiguous(grads.consume::<Flex>(&ops.node));
+        let g = wide(&contiguous(grads.consume::<Flex>(&ops.node)));
         let gradients = Self::gradients(&ops.state, &g, ops.parents.each_ref().map(Option::is_some));
         register(grads, ops, gradients);
     }
@@ -137,7 +149,7 @@ impl Backward<Flex, 3> for Linear {
     type State = State;
 
     fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = contiguous(grads.consume::<Flex>(&ops.node));
+        let g = wide(&contiguous(grads.consume::<Flex>(&ops.node)));
         let [x, weight, bias] = ops.parents.each_ref().map(Option::is_some);
         let [dx, dw] = Self::gradients(&ops.state, &g, [x, weight]);
         let width = matrix_shape(&g)[1];

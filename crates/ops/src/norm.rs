@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, Flex};
+use burn::backend::{Dispatch, Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -10,7 +10,8 @@ use burn_autodiff::ops::{Backward, Ops};
 use crate::extension::FusedOps;
 use crate::kernel::norm::{self as kernel, Learned, RowStats};
 use crate::tensor::{
-    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
+    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, rounded,
+    values, wide,
 };
 
 /// RMSNorm (Zhang and Sennrich, 2019): `x / sqrt(mean(x^2) + eps) weight` of each row; `x: [rows, width]`,
@@ -53,7 +54,9 @@ pub(crate) fn forward(
     eps: f32,
 ) -> (FlexTensor, State) {
     let [rows, width] = matrix_shape(&x);
-    let (x, weight, bias) = (contiguous(x), contiguous(weight), bias.map(contiguous));
+    let in_full = |vector| wide(&contiguous(vector));
+    let (x, weight, bias) = (contiguous(x), in_full(weight), bias.map(in_full));
+    let (wide_x, dtype) = (wide(&x), x.dtype());
     let mut state = State { x, weight, bias, stats: Arc::default() };
     let learned = state.learned();
     let lengths = [Some(learned.weight), learned.bias].into_iter().flatten().map(<[f32]>::len);
@@ -61,9 +64,9 @@ pub(crate) fn forward(
         assert!(len == width && width > 0, "norm: x is [{rows}, {width}], a parameter has {len} values");
     }
     let mut y = vec![0.0; rows * width];
-    let of_rows = kernel::forward(values(&state.x), learned, eps, &mut y);
+    let of_rows = kernel::forward(values(&wide_x), learned, eps, &mut y);
     state.stats = Arc::new(of_rows);
-    (from_values(y, [rows, width]), state)
+    (rounded(y, [rows, width], dtype), state)
 }
 
 pub(crate) fn recorded_rms<C: CheckpointStrategy>(
@@ -95,9 +98,9 @@ impl Norm {
     fn gradients(state: &State, g: FlexTensor) -> (FlexTensor, FlexTensor, Option<FlexTensor>) {
         let shape = matrix_shape(&g);
         let mut dx = into_values(g);
-        let (dw, db) = kernel::backward(values(&state.x), state.learned(), &state.stats, &mut dx);
+        let (dw, db) = kernel::backward(values(&wide(&state.x)), state.learned(), &state.stats, &mut dx);
         let vector = |v: Vec<f32>| from_values(v, [shape[1]]);
-        (from_values(dx, shape), vector(dw), db.map(vector))
+        (rounded(dx, shape, state.x.dtype()), vector(dw), db.map(vector))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, Flex};
+use burn::backend::{Dispatch, Flex, TensorMetadata};
 use burn::tensor::Tensor;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -9,7 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::rotary::{Angles, Turn, rotate};
-use crate::tensor::{FlexTensor, TrackedTensor, from_values, into_values, matrix_shape, record, register};
+use crate::tensor::{FlexTensor, TrackedTensor, into_values, matrix_shape, record, register, rounded};
 
 /// Cosines and sines of the rotary angles, `[positions, head_dim / 2]`.
 #[derive(Clone, Debug)]
@@ -59,12 +59,12 @@ pub(crate) struct State {
 
 impl State {
     fn turn(&self, x: FlexTensor, turn: Turn) -> FlexTensor {
-        let shape = matrix_shape(&x);
+        let (shape, dtype) = (matrix_shape(&x), x.dtype());
         let RotaryTable { cos, sin, half } = &*self.table;
         let angles = Angles { cos, sin, half: *half, tokens: self.tokens, start: self.start };
         let mut values = into_values(x);
         rotate(&mut values, shape[1], angles, turn);
-        from_values(values, shape)
+        rounded(values, shape, dtype)
     }
 }
 

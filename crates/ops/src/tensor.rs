@@ -2,10 +2,12 @@
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex, TensorMetadata};
-use burn::tensor::TensorData;
+use burn::tensor::{DType, TensorData};
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
+use half::bf16;
+use rayon::prelude::*;
 
 /// A tensor of the CPU backend.
 pub(crate) type FlexTensor = FloatTensor<Flex>;
@@ -18,6 +20,17 @@ pub(crate) fn contiguous(tensor: FlexTensor) -> FlexTensor {
     if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
 }
 
+/// Values that one thread converts.
+const PIECE: usize = 1 << 15;
+
+/// The same values in `f32`: the tensor itself, or a converted copy of one in `bf16`.
+pub(crate) fn wide(tensor: &FlexTensor) -> FlexTensor {
+    match tensor.dtype() {
+        DType::F32 => tensor.clone(),
+        _ => FlexTensor::from_data(TensorData::new(into_values(tensor.clone()), tensor.shape())),
+    }
+}
+
 /// The values of a contiguous tensor.
 ///
 /// # Panics
@@ -26,17 +39,38 @@ pub(crate) fn values(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("the tensor is contiguous and f32")
 }
 
-/// The values: the tensor's own storage where nobody shares it.
+/// The values: the tensor's own storage where nobody shares it and nothing is to be converted.
 ///
 /// # Panics
-/// If they are not `f32`.
+/// If they are neither `f32` nor `bf16`.
 pub(crate) fn into_values(tensor: FlexTensor) -> Vec<f32> {
-    tensor.into_data().try_into_vec::<f32>().expect("the tensor is f32")
+    if tensor.dtype() == DType::F32 {
+        return tensor.into_data().try_into_vec::<f32>().expect("the tensor is f32");
+    }
+    let tensor = contiguous(tensor);
+    let narrow: &[bf16] = tensor.as_slice().expect("the tensor is contiguous, and f32 or bf16");
+    let mut values = vec![0.0; narrow.len()];
+    values.par_chunks_mut(PIECE).zip(narrow.par_chunks(PIECE)).for_each(|(to, from)| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_f32());
+    });
+    values
 }
 
-/// A tensor that owns `values`.
+/// An `f32` tensor that owns `values`.
 pub(crate) fn from_values<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape))
+}
+
+/// A tensor of `dtype` with `values`, rounded to nearest, half to even.
+pub(crate) fn rounded<const D: usize>(values: Vec<f32>, shape: [usize; D], dtype: DType) -> FlexTensor {
+    if dtype == DType::F32 {
+        return from_values(values, shape);
+    }
+    let mut narrow = vec![bf16::ZERO; values.len()];
+    narrow.par_chunks_mut(PIECE).zip(values.par_chunks(PIECE)).for_each(|(to, from)| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = bf16::from_f32(*from));
+    });
+    FlexTensor::from_data(TensorData::new(narrow, shape))
 }
 
 /// Rows and columns of a matrix.

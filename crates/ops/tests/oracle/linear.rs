@@ -2,7 +2,7 @@ use burn::tensor::{Device, Tensor};
 use proptest::prelude::*;
 use thinwire_ops::{WeightLayout, linear};
 
-use crate::support::{Values, compare, rng};
+use crate::support::{Values, compare, compare_rounded, rng};
 
 const LAYOUTS: [WeightLayout; 2] = [WeightLayout::InOut, WeightLayout::OutIn];
 
@@ -21,6 +21,7 @@ fn check([rows, from, to]: [usize; 3], layout: WeightLayout, biased: bool, seed:
         x.get(2).map_or(y.clone(), |bias| y + bias.clone())
     };
     compare(&inputs[..count], &fused, &composed, 1e-5);
+    compare_rounded(&inputs[..count], &fused, &composed);
 }
 
 proptest! {
