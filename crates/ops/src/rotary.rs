@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, Flex, TensorMetadata};
+use burn::backend::{Dispatch, Flex};
 use burn::tensor::Tensor;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;

@@ -109,7 +109,7 @@ fn parts_of_a_joint_projection_need_no_copy() {
     let split = |x: &[Tensor<2>]| [0, 1, 2].map(|i| x[0].clone().narrow(1, 8 * i, 8));
     let (fused, composed) =
         (|x: &[Tensor<2>]| fused(&split(x), shape), |x: &[Tensor<2>]| composed(&split(x), shape));
-    compare(&[joint.clone()], &fused, &composed, 1e-5);
+    compare(std::slice::from_ref(&joint), &fused, &composed, 1e-5);
     compare_rounded(&[joint], &fused, &composed);
 }
 

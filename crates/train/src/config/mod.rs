@@ -6,6 +6,7 @@
 mod bandwidth;
 mod checkpoint;
 mod data;
+mod dtype;
 mod error;
 mod eval;
 mod keys;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use checkpoint::CheckpointConfig;
 pub use data::{DataConfig, Sources};
+pub use dtype::Dtype;
 pub use error::ConfigError;
 pub use eval::EvalConfig;
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thinwire_data::BatchSize;
 
+use super::Dtype;
 use super::error::{ConfigError, require, require_size};
 
 /// How much is trained on, and in which pieces.
@@ -23,6 +24,9 @@ pub struct TrainConfig {
     /// 4.
     #[serde(default = "defaults::micro_batches")]
     pub micro_batches: usize,
+    /// What is computed in. Default `f32`.
+    #[serde(default)]
+    pub dtype: Dtype,
     /// Whether only the inputs of the blocks are kept between forward and backward pass, and the blocks run twice: less
     /// memory, about a third more time, the same bits. Each machine may have its own. Default false.
     #[serde(default)]

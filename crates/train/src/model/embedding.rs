@@ -25,9 +25,9 @@ pub(crate) fn token_name(family: Family) -> &'static str {
 impl Embedding {
     pub(crate) fn new(params: &mut ParamSet, arch: &Architecture) -> Self {
         let init = Init::Normal(INIT_STD);
-        let tokens = params.matrix(token_name(arch.family).into(), [arch.vocab, arch.hidden], init);
+        let tokens = params.table(token_name(arch.family).into(), [arch.vocab, arch.hidden], init);
         let positions = (!arch.is_rotary())
-            .then(|| params.matrix("transformer.wpe.weight".into(), [arch.context, arch.hidden], init));
+            .then(|| params.table("transformer.wpe.weight".into(), [arch.context, arch.hidden], init));
         Self { tokens, positions, hidden: arch.hidden }
     }
 
@@ -36,9 +36,10 @@ impl Embedding {
         let [samples, tokens] = ids.dims();
         let h = leaves.matrix(self.tokens).select(0, ids.reshape([samples * tokens]));
         let h = h.reshape([samples, tokens, self.hidden]);
-        match self.positions {
+        // Summed in f32, and so are the gradients of a token's occurrences.
+        leaves.dtype().cast(match self.positions {
             Some(positions) => h + leaves.matrix(positions).narrow(0, start, tokens).unsqueeze::<3>(),
             None => h,
-        }
+        })
     }
 }

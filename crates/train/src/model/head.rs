@@ -30,7 +30,7 @@ impl Head {
         let norm = Norm::new(params, norm_name, arch.family, arch.hidden, arch.norm_eps);
         let twin = if arch.tied { token_name(arch.family) } else { OUTPUT_NAME };
         let shape = [arch.vocab, arch.hidden];
-        let output = params.matrix_like(OUTPUT_NAME.into(), shape, Init::Normal(INIT_STD), twin);
+        let output = params.weight_like(OUTPUT_NAME.into(), shape, Init::Normal(INIT_STD), twin);
         Self { norm, output }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Linear {
 impl Linear {
     /// A layer without bias, its weight stored `[out, in]`.
     pub(crate) fn plain(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
-        let weight = params.matrix(format!("{name}.weight"), [fan_out, fan_in], Init::Normal(std));
+        let weight = params.weight(format!("{name}.weight"), [fan_out, fan_in], Init::Normal(std));
         Self { weight, bias: None, layout: WeightLayout::OutIn }
     }
 
@@ -29,7 +29,7 @@ impl Linear {
 
     /// A layer with bias, its weight stored `[in, out]`.
     pub(crate) fn conv1d(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
-        let weight = params.matrix(format!("{name}.weight"), [fan_in, fan_out], Init::Normal(std));
+        let weight = params.weight(format!("{name}.weight"), [fan_in, fan_out], Init::Normal(std));
         let bias = Some(params.vector(format!("{name}.bias"), fan_out, Init::Zeros));
         Self { weight, bias, layout: WeightLayout::InOut }
     }

@@ -1,8 +1,11 @@
 //! The parameters of a stage: one ordered, named list that everything else walks.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
+
+use crate::config::Dtype;
 
 /// How a parameter starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,8 +25,10 @@ pub struct Parameter {
     pub name: String,
     /// Row-major shape, of one or two dimensions, as the file has it.
     pub shape: Vec<usize>,
-    /// The values, flat, without autodiff.
+    /// The values, flat, `f32`, without autodiff.
     pub value: Tensor<1>,
+    /// Whether it is the weight of a linear layer: those enter products in the run's number format.
+    is_weight: bool,
 }
 
 impl Parameter {
@@ -61,39 +66,48 @@ pub struct ParamSet {
     /// `None` for parameters that are zero until their values are loaded.
     seed: Option<u64>,
     params: Vec<Parameter>,
+    dtype: Dtype,
+    /// The weights of linear layers in `bf16`, from their `f32` values; made when first asked for.
+    rounded: OnceLock<Vec<Option<Tensor<1>>>>,
 }
 
 impl ParamSet {
     /// An empty set; `device` is without autodiff, `seed` starts every parameter; without one they are zero, for values
     /// that are loaded.
     pub fn new(device: Device, seed: Option<u64>) -> Self {
-        Self { device, seed, params: Vec::new() }
+        Self { device, seed, params: Vec::new(), dtype: Dtype::F32, rounded: OnceLock::new() }
     }
 
-    /// Appends a matrix.
-    pub fn matrix(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
+    /// Appends a matrix of which rows are looked up.
+    pub fn table(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
+        let values = self.start(init, &name, shape.iter().product());
+        Matrix(self.push(name, shape.to_vec(), values, false))
+    }
+
+    /// Appends the weight of a linear layer.
+    pub fn weight(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
         let twin = name.clone();
-        self.matrix_like(name, shape, init, &twin)
+        self.weight_like(name, shape, init, &twin)
     }
 
-    /// Appends a matrix that starts as the one named `twin` does.
-    pub fn matrix_like(&mut self, name: String, shape: [usize; 2], init: Init, twin: &str) -> Matrix {
+    /// Appends the weight of a linear layer that starts as the matrix named `twin` does.
+    pub fn weight_like(&mut self, name: String, shape: [usize; 2], init: Init, twin: &str) -> Matrix {
         let values = self.start(init, twin, shape.iter().product());
-        Matrix(self.push(name, shape.to_vec(), values))
+        Matrix(self.push(name, shape.to_vec(), values, true))
     }
 
     /// Appends a vector.
     pub fn vector(&mut self, name: String, len: usize, init: Init) -> Vector {
         let values = self.start(init, &name, len);
-        Vector(self.push(name, vec![len], values))
+        Vector(self.push(name, vec![len], values, false))
     }
 
     fn start(&self, init: Init, name: &str, len: usize) -> Vec<f32> {
         self.seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len))
     }
 
-    fn push(&mut self, name: String, shape: Vec<usize>, values: Vec<f32>) -> usize {
-        self.params.push(Parameter { value: self.upload(values), name, shape });
+    fn push(&mut self, name: String, shape: Vec<usize>, values: Vec<f32>, is_weight: bool) -> usize {
+        self.params.push(Parameter { value: self.upload(values), name, shape, is_weight });
         self.params.len() - 1
     }
 
@@ -110,7 +124,19 @@ impl ParamSet {
 
     /// The parameters in order, to be changed.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Parameter> {
+        self.rounded.take();
         self.params.iter_mut()
+    }
+
+    /// The number format of activations, and of weights where they enter products.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Sets [`ParamSet::dtype`]; the parameters themselves stay `f32`.
+    pub fn set_dtype(&mut self, dtype: Dtype) {
+        self.rounded.take();
+        self.dtype = dtype;
     }
 
     /// How many parameters there are.
@@ -147,9 +173,14 @@ impl ParamSet {
     }
 
     fn collect_leaves(&self, leaf: impl Fn(usize, Tensor<1>) -> Tensor<1>) -> Leaves {
-        let tensors = self.params.iter().enumerate().map(|(at, p)| leaf(at, p.value.clone())).collect();
+        let rounded = self.rounded.get_or_init(|| {
+            let rounds = |p: &Parameter| p.is_weight && self.dtype != Dtype::F32;
+            self.params.iter().map(|p| rounds(p).then(|| self.dtype.cast(p.value.clone()))).collect()
+        });
+        let values = self.params.iter().zip(rounded).map(|(p, rounded)| rounded.as_ref().unwrap_or(&p.value));
+        let tensors = values.enumerate().map(|(at, value)| leaf(at, value.clone())).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
-        Leaves { tensors, shapes }
+        Leaves { tensors, shapes, dtype: self.dtype }
     }
 }
 
@@ -158,12 +189,18 @@ impl ParamSet {
 pub struct Leaves {
     tensors: Vec<Tensor<1>>,
     shapes: Vec<Vec<usize>>,
+    dtype: Dtype,
 }
 
 impl Leaves {
     /// A matrix in its own shape.
     pub fn matrix(&self, m: Matrix) -> Tensor<2> {
         self.tensors[m.0].clone().reshape([self.shapes[m.0][0], self.shapes[m.0][1]])
+    }
+
+    /// The number format of activations.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
     }
 
     /// A vector.

@@ -10,7 +10,7 @@ use super::cache::KvCache;
 use super::embedding::Embedding;
 use super::head::Head;
 use super::{Architecture, Leaves, ParamSet, Parameter};
-use crate::config::Unit;
+use crate::config::{Dtype, Unit};
 
 #[derive(Debug)]
 enum Built {
@@ -65,6 +65,13 @@ impl Part {
             ranges.push(start..params.len());
         }
         Self { arch: arch.clone(), ids: ids.to_vec(), units, ranges, params }
+    }
+
+    /// The same part, computing in `dtype`.
+    #[must_use]
+    pub fn in_dtype(mut self, dtype: Dtype) -> Self {
+        self.params.set_dtype(dtype);
+        self
     }
 
     /// The units and the positions of their parameters.

@@ -88,8 +88,10 @@ impl Compute {
     ) -> Forwarded {
         let Self { part, device, gradients, .. } = self;
         let tokens = || ids(&batch.inputs, [batch.samples, batch.tokens], &device.clone().autodiff());
-        let entered =
-            entered.map_or_else(|| Activation::Ids(tokens()), |h| Activation::Hidden(upload(h, device)));
+        let entered = entered.map_or_else(
+            || Activation::Ids(tokens()),
+            |h| Activation::Hidden(upload(h, part.params().dtype(), device)),
+        );
         let objective = Objective { batch, weight };
         let (kept, recorded) = if self.checkpointing {
             let (kept, recorded) = Checkpoints::record(part, entered, objective, gradients);
@@ -113,7 +115,7 @@ impl Compute {
     pub fn backward(&mut self, index: u32, upstream: Option<HostTensor>) -> Option<HostTensor> {
         let kept = self.in_flight.remove(&index).expect("the schedule runs the forward pass first");
         let Self { part, device, gradients, .. } = self;
-        let upstream = upstream.map(|g| upload(g, device));
+        let upstream = upstream.map(|g| upload(g, part.params().dtype(), device));
         let gradient = match kept {
             InFlight::Graph(graph) => graph.backward(upstream, gradients),
             InFlight::Checkpoints(kept) => kept.backward(part, upstream, gradients),
@@ -136,7 +138,7 @@ impl Compute {
     pub fn evaluate(&self, batch: &MicroBatch, entered: Option<HostTensor>) -> Forwarded {
         let leaves = self.part.params().constants();
         let input = match entered {
-            Some(h) => Activation::Hidden(upload(h, &self.device)),
+            Some(h) => Activation::Hidden(upload(h, self.part.params().dtype(), &self.device)),
             None => Activation::Ids(ids(&batch.inputs, [batch.samples, batch.tokens], &self.device)),
         };
         match self.part.forward(&leaves, input) {
@@ -168,7 +170,7 @@ impl Compute {
     ) -> Extended {
         let leaves = self.part.params().constants();
         let input = match entered {
-            Some(h) => Activation::Hidden(upload(h, &self.device)),
+            Some(h) => Activation::Hidden(upload(h, self.part.params().dtype(), &self.device)),
             None => Activation::Ids(ids(tokens, [1, tokens.len()], &self.device)),
         };
         match self.part.forward_cached(&leaves, input, cache, last) {

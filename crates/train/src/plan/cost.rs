@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::config::{StageUnits, Unit};
+use crate::config::{Dtype, StageUnits, Unit};
 use crate::model::{Activation, Architecture, Init, Parameter, Part, token_losses};
 
 /// Measured runs of a unit, after one that warms it up.
@@ -35,16 +35,22 @@ impl UnitCost {
     }
 }
 
-/// Runs the units of `arch` forward and backward on `device` (without autodiff) with micro-batches of `samples`
+/// Runs the units of `arch` forward and backward in `dtype` on `device` (without autodiff) with micro-batches of `samples`
 /// sequences of `tokens` tokens, and gives the median time of each, in model order.
 ///
 /// Blocks are all alike, so one stands for all. One unit at a time is in memory.
 ///
 /// # Panics
 /// When `samples` or `tokens` is 0, `tokens` exceeds the model's context, or the device fails.
-pub fn measure(arch: &Architecture, samples: usize, tokens: usize, device: &Device) -> Vec<UnitCost> {
+pub fn measure(
+    arch: &Architecture,
+    samples: usize,
+    tokens: usize,
+    dtype: Dtype,
+    device: &Device,
+) -> Vec<UnitCost> {
     assert!(samples > 0 && (1..=arch.context).contains(&tokens), "[{samples}, {tokens}] is no micro-batch");
-    let bench = Bench { arch, samples, tokens, device };
+    let bench = Bench { arch, samples, tokens, dtype, device };
     let embed = bench.measure(Unit::Embed);
     let block = bench.measure(Unit::Block(0));
     let head = bench.measure(Unit::Head);
@@ -61,12 +67,13 @@ struct Bench<'a> {
     arch: &'a Architecture,
     samples: usize,
     tokens: usize,
+    dtype: Dtype,
     device: &'a Device,
 }
 
 impl Bench<'_> {
     fn measure(&self, unit: Unit) -> UnitCost {
-        let part = Part::new(self.arch, &[unit], 0, self.device);
+        let part = Part::new(self.arch, &[unit], 0, self.device).in_dtype(self.dtype);
         let start = Instant::now();
         self.run(&part);
         let mut runs = vec![self.run(&part)];
@@ -125,7 +132,7 @@ impl Bench<'_> {
     fn hidden(&self) -> Tensor<3> {
         let shape = [self.samples, self.tokens, self.arch.hidden];
         let values = Init::Normal(1.0).values(0, "hidden", shape.iter().product());
-        Tensor::from_data(TensorData::new(values, shape), &self.device.clone().autodiff())
+        self.dtype.cast(Tensor::from_data(TensorData::new(values, shape), &self.device.clone().autodiff()))
     }
 
     fn seconds_since(&self, start: Instant) -> f64 {
@@ -170,10 +177,10 @@ mod tests {
 
     #[test]
     fn every_unit_of_either_family_is_measured() {
-        for family in [Family::Gpt2, Family::Llama] {
+        for (family, dtype) in [(Family::Gpt2, Dtype::F32), (Family::Llama, Dtype::Bf16)] {
             let arch = arch(family, 3);
             let device = Device::flex();
-            let costs = measure(&arch, 2, 9, &device);
+            let costs = measure(&arch, 2, 9, dtype, &device);
             let whole: Vec<Unit> = StageUnits { embed: true, blocks: 0..3, head: true }.iter().collect();
             assert_eq!(costs.iter().map(|cost| cost.unit).collect::<Vec<_>>(), whole);
             for cost in &costs {
@@ -190,7 +197,7 @@ mod tests {
     fn a_larger_block_costs_more() {
         let small = arch(Family::Llama, 1);
         let large = Architecture { hidden: 256, ffn: 1024, ..small.clone() };
-        let block = |arch| measure(arch, 2, 16, &Device::flex())[1].seconds();
+        let block = |arch| measure(arch, 2, 16, Dtype::F32, &Device::flex())[1].seconds();
         assert!(block(&large) > block(&small));
     }
 

@@ -47,7 +47,8 @@ impl Preview {
     /// There are more stages than units.
     pub fn measure(&self) -> Result<(Vec<UnitCost>, LayerMap), RunError> {
         let train = &self.config.train;
-        let costs = plan::measure(&self.architecture, train.micro_batch, train.sequence, &Device::flex());
+        let (samples, tokens) = (train.micro_batch, train.sequence);
+        let costs = plan::measure(&self.architecture, samples, tokens, train.dtype, &Device::flex());
         let seconds: Vec<f64> = costs.iter().map(UnitCost::seconds).collect();
         let map = plan::partition(&seconds, self.config.pipeline.stages)?;
         Ok((costs, map))

@@ -113,7 +113,7 @@ impl Setup {
         terms.add("sequence", train.sequence)?;
         terms.add("micro-batch", train.micro_batch)?;
         terms.add("micro-batches", train.micro_batches)?;
-        terms.add("dtype", "f32")?;
+        terms.add("dtype", train.dtype)?;
         for (boundary, before) in self.map.boundaries().into_iter().enumerate() {
             let codecs = pipeline.boundary(before);
             terms.add(format!("codec {boundary}-{}", boundary + 1), codecs.forward)?;
@@ -225,6 +225,7 @@ impl Setup {
             None => Part::new(&self.architecture, &units, run.seed, &device),
             Some(start) => pretrained::load_part(&start.model, &units, &device)?,
         };
+        let part = part.in_dtype(train.dtype);
         let optimizer = AdamW::new(optimizer, part.params().len());
         let compute = Compute::new(part, device).checkpointing(train.gradient_checkpointing);
         let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;

@@ -82,12 +82,13 @@ fn gpt2_with_a_tied_head_and_short_batches() {
 
 #[test]
 fn gradient_checkpointing_changes_no_bit() {
-    let result = |split: &str, family: &str, checkpointing: bool| {
+    let result = |split: &str, family: &str, dtype: &str, checkpointing: bool| {
         let dir = tempfile::tempdir().unwrap();
         let set = [
             format!("pipeline.stages={}", split.matches("\",").count() + 1),
             format!("pipeline.layers={split}"),
             format!("model.family={family}"),
+            format!("train.dtype={dtype}"),
             format!("train.gradient_checkpointing={checkpointing}"),
             "pipeline.schedule=gpipe".into(),
             "model.tie_embeddings=true".into(),
@@ -100,12 +101,46 @@ fn gradient_checkpointing_changes_no_bit() {
         }
         (losses(&story[0]), evaluations(&story[0]), last_checkpoint(&config))
     };
-    for family in ["llama", "gpt2"] {
-        let kept = result(SPLITS[0], family, false);
+    for (family, dtype) in [("llama", "f32"), ("gpt2", "f32"), ("gpt2", "bf16")] {
+        let kept = result(SPLITS[0], family, dtype, false);
         for split in SPLITS {
-            assert!(result(split, family, true) == kept, "{family}, {split}");
+            assert!(result(split, family, dtype, true) == kept, "{family}, {dtype}, {split}");
         }
     }
+}
+
+#[test]
+fn bf16_in_any_split() {
+    for family in ["llama", "gpt2"] {
+        let family = format!("model.family={family}");
+        every_split_is_bit_equal(&[
+            "train.dtype=bf16",
+            &family,
+            "model.kv_heads=4",
+            "model.tie_embeddings=true",
+        ]);
+    }
+}
+
+/// Parameters stay `f32`, so small updates are not lost; what crosses a boundary is `bf16` to the bit.
+#[test]
+fn bf16_learns_as_f32_does() {
+    let split = ["train.steps=30", "pipeline.stages=2", r#"pipeline.layers=["embed 0", "1 head"]"#];
+    let curve = |settings: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let config = config(dir.path(), &[&split, settings].concat());
+        let (story, outcomes) = run(&config, Resume::Fresh);
+        outcomes.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+        losses(&story[0]).into_iter().map(f64::from_bits).collect::<Vec<_>>()
+    };
+    let exact = curve(&[]);
+    let rounded = curve(&["train.dtype=bf16"]);
+    assert_ne!(exact, rounded);
+    for (step, (exact, rounded)) in exact.iter().zip(&rounded).enumerate() {
+        assert!((rounded / exact - 1.0).abs() < 0.03, "step {step}: {rounded} for {exact}");
+    }
+    let codecs = ["train.dtype=bf16", "pipeline.forward=bf16", "pipeline.backward=bf16"];
+    assert_eq!(curve(&codecs), rounded);
 }
 
 #[test]

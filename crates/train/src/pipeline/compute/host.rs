@@ -2,6 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use crate::config::Dtype;
 use crate::data::MicroBatch;
 use crate::model::token_losses;
 
@@ -39,8 +40,9 @@ pub(super) fn ids(tokens: &[u32], shape: [usize; 2], device: &Device) -> Tensor<
     Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
-pub(super) fn upload(tensor: HostTensor, device: &Device) -> Tensor<3> {
-    Tensor::from_data(TensorData::new(tensor.values, tensor.shape), device)
+/// In `dtype`.
+pub(super) fn upload(tensor: HostTensor, dtype: Dtype, device: &Device) -> Tensor<3> {
+    dtype.cast(Tensor::from_data(TensorData::new(tensor.values, tensor.shape), device))
 }
 
 pub(super) fn download(tensor: Tensor<3>) -> HostTensor {
@@ -49,5 +51,5 @@ pub(super) fn download(tensor: Tensor<3>) -> HostTensor {
 }
 
 pub(super) fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().try_into_vec::<f32>().expect("activations are f32")
+    Dtype::F32.cast(tensor).into_data().try_into_vec::<f32>().expect("the values are f32")
 }
