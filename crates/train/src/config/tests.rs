@@ -230,7 +230,7 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
         assert!(error.starts_with(expected), "{value}: {error}");
     }
     let error = message(&parse(&SMALL.replace("steps = 10", ""), &[]).unwrap_err());
-    assert_eq!(error, "train: missing field `steps`");
+    assert_eq!(error, "train.steps = 0: expected at least 1, or train.epochs");
     let error = message(&parse("[run]\ndir = 'x'", &[]).unwrap_err());
     assert_eq!(error, "missing field `model`");
     let error = message(&parse("[run", &[]).unwrap_err());
@@ -252,7 +252,9 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
             "model.norm_eps=nan",
             "model.norm_eps = NaN: expected a positive number below 1 that f32 can hold",
         ),
-        (SMALL, "train.steps=0", "train.steps = 0: expected at least 1"),
+        (SMALL, "train.steps=0", "train.steps = 0: expected at least 1, or train.epochs"),
+        (SMALL, "train.epochs=0", "train.epochs = 0: expected at least 1"),
+        (SMALL, "train.epochs=2", "train.steps = 10: expected none beside train.epochs"),
         (SMALL, "train.sequence=2000", "train.sequence = 2000: expected at most model.context = 1024"),
         (SMALL, "train.micro_batches=0", "train.micro_batches = 0: expected from 1 to 16777216"),
         (

@@ -11,8 +11,12 @@ use super::error::{ConfigError, require, require_size};
 /// A step sees up to `sequence * micro_batch * micro_batches` tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainConfig {
-    /// Optimizer steps. Required.
+    /// Optimizer steps. Required, unless there are `epochs`; 0 until those have been counted.
+    #[serde(default)]
     pub steps: u64,
+    /// Passes over the training data, instead of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
     /// Tokens predicted in each sequence. Attention costs its square in time and memory. Default 256.
     #[serde(default = "defaults::sequence")]
     pub sequence: usize,
@@ -46,6 +50,13 @@ mod defaults {
 }
 
 impl TrainConfig {
+    /// Turns epochs into steps.
+    pub(crate) fn count_steps(&mut self, steps_per_epoch: u64) {
+        if let Some(epochs) = self.epochs.take() {
+            self.steps = epochs.saturating_mul(steps_per_epoch);
+        }
+    }
+
     /// The size of a step's batches.
     pub fn batch_size(&self) -> BatchSize {
         let Self { sequence, micro_batch, micro_batches, .. } = *self;
@@ -53,7 +64,13 @@ impl TrainConfig {
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        require(self.steps >= 1, "train.steps", self.steps, "at least 1")?;
+        match self.epochs {
+            None => require(self.steps >= 1, "train.steps", self.steps, "at least 1, or train.epochs")?,
+            Some(epochs) => {
+                require(epochs >= 1, "train.epochs", epochs, "at least 1")?;
+                require(self.steps == 0, "train.steps", self.steps, "none beside train.epochs")?;
+            }
+        }
         require_size("train.sequence", self.sequence)?;
         require_size("train.micro_batch", self.micro_batch)?;
         require_size("train.micro_batches", self.micro_batches)

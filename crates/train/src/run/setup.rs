@@ -29,7 +29,7 @@ const PATIENCE_FOR_EACH: f64 = 0.25;
 /// A run, ready to be started on any of its stages.
 #[derive(Debug)]
 pub struct Setup {
-    /// The configuration, checked.
+    /// The configuration, checked; epochs have become steps.
     pub config: Config,
     /// The model.
     pub architecture: Architecture,
@@ -77,7 +77,7 @@ impl Setup {
     /// # Errors
     /// As [`Setup::load`].
     pub fn load_with(config: Config, progress: &mut dyn FnMut(Progress)) -> Result<Self, RunError> {
-        let Preview { config, architecture, map, tokenizer } = Preview::load(config)?;
+        let Preview { mut config, architecture, map, tokenizer } = Preview::load(config)?;
         let map = map.ok_or(RunError::NoLayerMap)?;
         let mut open = |key, sources| {
             open(&config, sources, &tokenizer, progress).map_err(|source| RunError::Data { key, source })
@@ -86,6 +86,7 @@ impl Setup {
         let heldout =
             config.data.heldout.as_ref().map(|sources| open("data.heldout", sources)).transpose()?;
         let batches = Batches::new(train, config.train.batch_size(), config.run.seed);
+        config.train.count_steps(batches.steps_per_epoch());
         let tokenizer = tokenizer.id().to_owned();
         let start = config.model.pretrained.as_deref().map(Start::open).transpose()?;
         Ok(Self { config, architecture, map, batches, heldout, tokenizer, start })

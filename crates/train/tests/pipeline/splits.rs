@@ -130,7 +130,9 @@ fn bf16_learns_as_f32_does() {
         let dir = tempfile::tempdir().unwrap();
         let config = config(dir.path(), &[&split, settings].concat());
         let (story, outcomes) = run(&config, Resume::Fresh);
-        outcomes.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+        for outcome in outcomes {
+            outcome.unwrap();
+        }
         losses(&story[0]).into_iter().map(f64::from_bits).collect::<Vec<_>>()
     };
     let exact = curve(&[]);
@@ -171,6 +173,17 @@ fn the_loss_falls_and_figures_are_told() {
         assert!(error > 0.0 && error < 0.05, "relative squared error {error}");
         assert!(link.wire_bytes > link.payload_bytes);
     }
+}
+
+#[test]
+fn epochs_are_counted_in_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let config =
+        config(dir.path(), &["train.steps=0", "train.epochs=2", r#"pipeline.layers=["embed 0-1 head"]"#]);
+    let (story, outcomes) = run(&config, Resume::Fresh);
+    // 6000 bytes are 188 sequences of 32 predictions, a step takes 12.
+    assert_eq!(losses(&story[0]).len(), 2 * 16);
+    assert_eq!(outcomes.into_iter().next().unwrap().unwrap().steps, 32);
 }
 
 /// The losses, the evaluations and the last report of either direction of a run of two stages.
