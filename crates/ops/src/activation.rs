@@ -8,6 +8,7 @@ use burn_autodiff::ops::{Backward, Ops};
 use crate::extension::FusedOps;
 use crate::kernel::activation as kernel;
 use crate::kernel::lanes::map;
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
 };
@@ -27,6 +28,7 @@ pub fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
 
 pub(crate) fn swiglu_forward(gate: FlexTensor, up: FlexTensor) -> (FlexTensor, [FlexTensor; 2]) {
     assert_eq!(gate.shape(), up.shape(), "swiglu: the shapes of gate and up");
+    let _timer = time(Operator::Activation, Pass::Forward);
     let inputs = [contiguous(gate), contiguous(up)];
     let mut out = vec![0.0; values(&inputs[0]).len()];
     map(kernel::SwiGlu, inputs.each_ref().map(values), [&mut out]);
@@ -50,15 +52,18 @@ impl Backward<Flex, 2> for SwiGlu {
     type State = [FlexTensor; 2];
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::Activation, Pass::Backward);
         let shape = matrix_shape(&ops.state[0]);
         let mut d_up = into_values(grads.consume::<Flex>(&ops.node));
         let mut d_gate = vec![0.0; d_up.len()];
         map(kernel::SwiGluBackward, ops.state.each_ref().map(values), [&mut d_up, &mut d_gate]);
+        drop(timer);
         register(grads, ops, [d_gate, d_up].map(|gradient| Some(from_values(gradient, shape))));
     }
 }
 
 pub(crate) fn gelu_forward(x: FlexTensor) -> (FlexTensor, FlexTensor) {
+    let _timer = time(Operator::Activation, Pass::Forward);
     let x = contiguous(x);
     let mut out = vec![0.0; values(&x).len()];
     map(kernel::Gelu, [values(&x)], [&mut out]);
@@ -79,9 +84,11 @@ impl Backward<Flex, 1> for Gelu {
     type State = FlexTensor;
 
     fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::Activation, Pass::Backward);
         let shape = matrix_shape(&ops.state);
         let mut dx = into_values(grads.consume::<Flex>(&ops.node));
         map(kernel::GeluBackward, [values(&ops.state)], [&mut dx]);
+        drop(timer);
         register(grads, ops, [Some(from_values(dx, shape))]);
     }
 }

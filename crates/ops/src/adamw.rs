@@ -3,6 +3,7 @@ use burn::tensor::Tensor;
 
 use crate::kernel::adamw::{self as kernel, Update};
 use crate::kernel::lanes::map;
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{FlexTensor, contiguous, from_values, into_values, values};
 
 /// The numbers of one AdamW update.
@@ -39,6 +40,7 @@ pub struct Moments {
 /// # Panics
 /// When the lengths differ, a tensor is not `f32` on the CPU, or `updates` is 0.
 pub fn adamw(value: &mut Tensor<1>, gradient: Tensor<1>, moments: &mut Moments, step: &AdamWStep) {
+    let _timer = time(Operator::AdamW, Pass::Update);
     let gradient = contiguous(primitive(gradient));
     let gradient = values(&gradient);
     let mut tensors = [value, &mut moments.first, &mut moments.second];
@@ -72,6 +74,7 @@ impl AdamWStep {
 /// # Panics
 /// When the tensor is not `f32` on the CPU.
 pub fn square_norm(tensor: &Tensor<1>) -> f64 {
+    let _timer = time(Operator::SquareNorm, Pass::Update);
     kernel::square_norm(values(&contiguous(primitive(tensor.clone()))))
 }
 

@@ -9,6 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::attention::{self as kernel, Inputs, Rows, Saved};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{FlexTensor, TrackedTensor, contiguous, from_values, matrix_shape, record, register};
 
 /// The sizes of one causal attention.
@@ -84,6 +85,7 @@ fn inputs([q, k, v]: &[FlexTensor; 3], shape: AttentionShape) -> Inputs<'_> {
 
 pub(crate) fn forward(tensors: [FlexTensor; 3], shape: AttentionShape) -> (FlexTensor, State) {
     shape.check(&tensors);
+    let _timer = time(Operator::Attention, Pass::Forward);
     let tensors = tensors.map(in_rows);
     let [out_shape, ..] = shape.matrices();
     let mut out = vec![0.0; out_shape[0] * out_shape[1]];
@@ -108,12 +110,14 @@ impl Backward<Flex, 3> for Attention {
     type State = State;
 
     fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::Attention, Pass::Backward);
         let g = contiguous(grads.consume::<Flex>(&ops.node));
         let State { inputs: tensors, out, log_sums, shape } = &ops.state;
         let saved = Saved { out: rows(out), log_sums, g: rows(&g) };
         let [dq, dk, dv] = kernel::backward(inputs(tensors, *shape), saved);
         let [q_shape, k_shape, v_shape] = shape.matrices();
         let gradients = [from_values(dq, q_shape), from_values(dk, k_shape), from_values(dv, v_shape)];
+        drop(timer);
         register(grads, ops, gradients.map(Some));
     }
 }

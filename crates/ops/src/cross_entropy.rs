@@ -9,6 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::cross_entropy::{self as kernel, RowLoss};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
 };
@@ -40,6 +41,7 @@ pub(crate) struct State {
 pub(crate) fn forward(logits: FlexTensor, targets: Vec<u32>) -> (FlexTensor, State) {
     let [rows, vocab] = matrix_shape(&logits);
     assert_eq!(targets.len(), rows, "cross_entropy: targets for the rows of [{rows}, {vocab}]");
+    let _timer = time(Operator::CrossEntropy, Pass::Forward);
     let logits = contiguous(logits);
     let losses = kernel::forward(values(&logits), vocab, &targets);
     let out = from_values(losses.iter().map(|row| row.loss).collect(), [rows]);
@@ -59,11 +61,13 @@ impl Backward<Flex, 1> for CrossEntropy {
     type State = State;
 
     fn backward(self, ops: Ops<State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::CrossEntropy, Pass::Backward);
         let Ops { parents, node, state: State { logits, targets, losses } } = ops;
         let g = contiguous(grads.consume::<Flex>(&node));
         let shape = matrix_shape(&logits);
         let mut gradient = into_values(logits);
         kernel::backward(&mut gradient, shape[1], &targets, &losses, values(&g));
+        drop(timer);
         register(grads, Ops { parents, node, state: () }, [Some(from_values(gradient, shape))]);
     }
 }

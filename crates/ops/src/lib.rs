@@ -18,6 +18,7 @@ mod extension;
 mod kernel;
 mod linear;
 mod norm;
+pub mod profile;
 mod rotary;
 mod tensor;
 

@@ -8,6 +8,7 @@ use burn_autodiff::ops::{Backward, Ops};
 use crate::extension::FusedOps;
 use crate::kernel::columns;
 use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, product};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, matrix_shape, record, register, values,
 };
@@ -72,6 +73,7 @@ pub(crate) fn forward(
     let ([rows, fan_in], stored) = (matrix_shape(&x), matrix_shape(&weight));
     let [from, to] = if layout == WeightLayout::InOut { stored } else { [stored[1], stored[0]] };
     assert_eq!(from, fan_in, "linear: x is [{rows}, {fan_in}], the weight {stored:?} in layout {layout:?}");
+    let _timer = time(Operator::Linear, Pass::Forward);
     let state = State { x: contiguous(x), weight: contiguous(weight), layout };
     let Some(bias) = bias else {
         return (multiply(matrix(&state.x), state.weight(), [rows, to]), state);
@@ -111,15 +113,20 @@ pub(crate) fn recorded_biased<C: CheckpointStrategy>(
 struct Linear;
 
 impl Linear {
-    fn gradients(state: &State, g: &FlexTensor, tracked: [bool; 2]) -> [Option<FlexTensor>; 2] {
-        let (x, upstream) = (matrix(&state.x), matrix(g));
+    /// Of the input, the weight and the bias, where they are tracked.
+    fn gradients(state: &State, g: FlexTensor, tracked: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let _timer = time(Operator::Linear, Pass::Backward);
+        let g = contiguous(g);
+        let (x, upstream) = (matrix(&state.x), matrix(&g));
         let dx = || multiply(upstream, state.weight().transposed(), matrix_shape(&state.x));
         let stored = matrix_shape(&state.weight);
         let dw = || match state.layout {
             WeightLayout::InOut => multiply(x.transposed(), upstream, stored),
             WeightLayout::OutIn => multiply(upstream.transposed(), x, stored),
         };
-        [tracked[0].then(dx), tracked[1].then(dw)]
+        let width = matrix_shape(&g)[1];
+        let db = || from_values(columns::sums(values(&g), width), [width]);
+        [tracked[0].then(dx), tracked[1].then(dw), tracked[2].then(db)]
     }
 }
 
@@ -127,9 +134,10 @@ impl Backward<Flex, 2> for Linear {
     type State = State;
 
     fn backward(self, ops: Ops<State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = contiguous(grads.consume::<Flex>(&ops.node));
-        let gradients = Self::gradients(&ops.state, &g, ops.parents.each_ref().map(Option::is_some));
-        register(grads, ops, gradients);
+        let g = grads.consume::<Flex>(&ops.node);
+        let [x, weight] = ops.parents.each_ref().map(Option::is_some);
+        let [dx, dw, _] = Self::gradients(&ops.state, g, [x, weight, false]);
+        register(grads, ops, [dx, dw]);
     }
 }
 
@@ -137,11 +145,8 @@ impl Backward<Flex, 3> for Linear {
     type State = State;
 
     fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = contiguous(grads.consume::<Flex>(&ops.node));
-        let [x, weight, bias] = ops.parents.each_ref().map(Option::is_some);
-        let [dx, dw] = Self::gradients(&ops.state, &g, [x, weight]);
-        let width = matrix_shape(&g)[1];
-        let db = bias.then(|| from_values(columns::sums(values(&g), width), [width]));
-        register(grads, ops, [dx, dw, db]);
+        let g = grads.consume::<Flex>(&ops.node);
+        let gradients = Self::gradients(&ops.state, g, ops.parents.each_ref().map(Option::is_some));
+        register(grads, ops, gradients);
     }
 }

@@ -9,6 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::norm::{self as kernel, Learned, RowStats};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
 };
@@ -53,6 +54,7 @@ pub(crate) fn forward(
     eps: f32,
 ) -> (FlexTensor, State) {
     let [rows, width] = matrix_shape(&x);
+    let _timer = time(Operator::Norm, Pass::Forward);
     let (x, weight, bias) = (contiguous(x), contiguous(weight), bias.map(contiguous));
     let mut state = State { x, weight, bias, stats: Arc::default() };
     let learned = state.learned();
@@ -93,6 +95,7 @@ struct Norm;
 
 impl Norm {
     fn gradients(state: &State, g: FlexTensor) -> (FlexTensor, FlexTensor, Option<FlexTensor>) {
+        let _timer = time(Operator::Norm, Pass::Backward);
         let shape = matrix_shape(&g);
         let mut dx = into_values(g);
         let (dw, db) = kernel::backward(values(&state.x), state.learned(), &state.stats, &mut dx);
