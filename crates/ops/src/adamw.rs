@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use crate::kernel::adamw::{self as kernel, Update};
 use crate::kernel::lanes::map;
 use crate::profile::{Operator, Pass, time};
-use crate::tensor::{FlexTensor, contiguous, from_values, into_values, values};
+use crate::tensor::{contiguous, from_values, into_values, primitive, values};
 
 /// The numbers of one AdamW update.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,8 +76,4 @@ impl AdamWStep {
 pub fn square_norm(tensor: &Tensor<1>) -> f64 {
     let _timer = time(Operator::SquareNorm, Pass::Update);
     kernel::square_norm(values(&contiguous(primitive(tensor.clone()))))
-}
-
-fn primitive(tensor: Tensor<1>) -> FlexTensor {
-    tensor.try_into_primitive::<Flex>().unwrap_or_else(|error| panic!("not a tensor of the CPU: {error:?}"))
 }

@@ -11,7 +11,8 @@ use crate::extension::FusedOps;
 use crate::kernel::cross_entropy::{self as kernel, RowLoss};
 use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
-    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, values,
+    FlexTensor, TrackedTensor, contiguous, from_values, indices, into_values, matrix_shape, record, register,
+    values,
 };
 
 /// Softmax cross-entropy of each row, in nats: `logits: [rows, vocab]`, `targets: [rows]` to `[rows]`.
@@ -22,12 +23,7 @@ use crate::tensor::{
 /// # Panics
 /// When the counts differ or a target is no column.
 pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
-    let vocab = logits.dims()[1];
-    let target = |id: i64| match u32::try_from(id) {
-        Ok(id) if (id as usize) < vocab => id,
-        _ => panic!("cross_entropy: target {id} of {vocab} columns"),
-    };
-    let targets = targets.into_data().iter::<i64>().map(target).collect();
+    let targets = indices("cross_entropy", targets, logits.dims()[1]);
     Tensor::from_dispatch(Dispatch::cross_entropy(logits.into_dispatch(), targets))
 }
 

@@ -5,9 +5,10 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
 
+use crate::GradientSum;
 use crate::extension::FusedOps;
 use crate::kernel::columns;
-use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, product};
+use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, new_product, product};
 use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, matrix_shape, record, register, values,
@@ -24,25 +25,32 @@ pub enum WeightLayout {
 
 /// `y = x W (+ b)`: `x: [rows, in]`, `weight` by its layout, `bias: [out]` to `[rows, out]`.
 ///
-/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made. Nothing is computed for
-/// inputs that are not tracked.
+/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made. With a `sum` it is added
+/// to that and not registered with Burn. Nothing is computed for inputs that are not tracked.
 ///
 /// # Panics
 /// When the shapes do not fit each other.
-pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, layout: WeightLayout) -> Tensor<2> {
-    let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
+pub fn linear(
+    x: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    layout: WeightLayout,
+    sum: Option<&GradientSum>,
+) -> Tensor<2> {
+    let (x, weight, sum) = (x.into_dispatch(), weight.into_dispatch(), sum.cloned());
     Tensor::from_dispatch(match bias {
-        Some(bias) => Dispatch::linear_biased(x, weight, bias.into_dispatch(), layout),
-        None => Dispatch::linear(x, weight, layout),
+        Some(bias) => Dispatch::linear_biased(x, weight, bias.into_dispatch(), layout, sum),
+        None => Dispatch::linear(x, weight, layout, sum),
     })
 }
 
-/// The inputs, contiguous.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
+    /// The inputs, contiguous.
     x: FlexTensor,
     weight: FlexTensor,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 }
 
 impl State {
@@ -59,9 +67,7 @@ fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
 }
 
 fn multiply(a: Matrix<'_>, b: Matrix<'_>, shape: [usize; 2]) -> FlexTensor {
-    let mut out = vec![0.0; shape[0] * shape[1]];
-    product(MatrixMut::new(&mut out, shape, shape[1]), Output::Replace, 1.0, [a, b], Threads::Pool);
-    from_values(out, shape)
+    from_values(new_product([a, b], Threads::Pool), shape)
 }
 
 pub(crate) fn forward(
@@ -69,12 +75,13 @@ pub(crate) fn forward(
     weight: FlexTensor,
     bias: Option<FlexTensor>,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 ) -> (FlexTensor, State) {
     let ([rows, fan_in], stored) = (matrix_shape(&x), matrix_shape(&weight));
     let [from, to] = if layout == WeightLayout::InOut { stored } else { [stored[1], stored[0]] };
     assert_eq!(from, fan_in, "linear: x is [{rows}, {fan_in}], the weight {stored:?} in layout {layout:?}");
     let _timer = time(Operator::Linear, Pass::Forward);
-    let state = State { x: contiguous(x), weight: contiguous(weight), layout };
+    let state = State { x: contiguous(x), weight: contiguous(weight), layout, sum };
     let Some(bias) = bias else {
         return (multiply(matrix(&state.x), state.weight(), [rows, to]), state);
     };
@@ -91,9 +98,10 @@ pub(crate) fn recorded<C: CheckpointStrategy>(
     x: TrackedTensor,
     weight: TrackedTensor,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 ) -> TrackedTensor {
     let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
-    let (out, state) = forward(x, weight, None, layout);
+    let (out, state) = forward(x, weight, None, layout, sum);
     record::<C, _, 2>(Linear, [x_node, weight_node], state, out)
 }
 
@@ -102,10 +110,11 @@ pub(crate) fn recorded_biased<C: CheckpointStrategy>(
     weight: TrackedTensor,
     bias: TrackedTensor,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 ) -> TrackedTensor {
     let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
     let (bias, bias_node) = bias.into_parts();
-    let (out, state) = forward(x, weight, Some(bias), layout);
+    let (out, state) = forward(x, weight, Some(bias), layout, sum);
     record::<C, _, 3>(Linear, [x_node, weight_node, bias_node], state, out)
 }
 
@@ -113,20 +122,29 @@ pub(crate) fn recorded_biased<C: CheckpointStrategy>(
 struct Linear;
 
 impl Linear {
-    /// Of the input, the weight and the bias, where they are tracked.
+    /// Of the input, the weight (unless it was added to a sum) and the bias, where they are tracked.
     fn gradients(state: &State, g: FlexTensor, tracked: [bool; 3]) -> [Option<FlexTensor>; 3] {
         let _timer = time(Operator::Linear, Pass::Backward);
         let g = contiguous(g);
         let (x, upstream) = (matrix(&state.x), matrix(&g));
         let dx = || multiply(upstream, state.weight().transposed(), matrix_shape(&state.x));
         let stored = matrix_shape(&state.weight);
-        let dw = || match state.layout {
-            WeightLayout::InOut => multiply(x.transposed(), upstream, stored),
-            WeightLayout::OutIn => multiply(upstream.transposed(), x, stored),
+        let operands = match state.layout {
+            WeightLayout::InOut => [x.transposed(), upstream],
+            WeightLayout::OutIn => [upstream.transposed(), x],
+        };
+        let dw = || match &state.sum {
+            Some(sum) => {
+                sum.update(stored[0] * stored[1], |sum, mode| {
+                    product(MatrixMut::new(sum, stored, stored[1]), mode, 1.0, operands, Threads::Pool);
+                });
+                None
+            }
+            None => Some(multiply(operands[0], operands[1], stored)),
         };
         let width = matrix_shape(&g)[1];
         let db = || from_values(columns::sums(values(&g), width), [width]);
-        [tracked[0].then(dx), tracked[1].then(dw), tracked[2].then(db)]
+        [tracked[0].then(dx), tracked[1].then(dw).flatten(), tracked[2].then(db)]
     }
 }
 

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 /// What is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
+    /// [`embedding`](crate::embedding()).
+    Embedding,
     /// [`linear`](crate::linear()).
     Linear,
     /// [`attention`](crate::attention()).
@@ -28,7 +30,8 @@ pub enum Operator {
 
 impl Operator {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
+        Self::Embedding,
         Self::Linear,
         Self::Attention,
         Self::Norm,
@@ -42,6 +45,7 @@ impl Operator {
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Embedding => "embedding",
             Self::Linear => "linear",
             Self::Attention => "attention",
             Self::Norm => "norm",
@@ -99,10 +103,14 @@ struct Tally {
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-static TALLIES: [[Tally; Pass::ALL.len()]; Operator::ALL.len()] = {
-    const ZERO: Tally = Tally { calls: AtomicU64::new(0), nanoseconds: AtomicU64::new(0) };
-    [const { [ZERO; Pass::ALL.len()] }; Operator::ALL.len()]
-};
+static TALLIES: [[Tally; Pass::ALL.len()]; Operator::ALL.len()] =
+    [const { [const { Tally::new() }; Pass::ALL.len()] }; Operator::ALL.len()];
+
+impl Tally {
+    const fn new() -> Self {
+        Self { calls: AtomicU64::new(0), nanoseconds: AtomicU64::new(0) }
+    }
+}
 
 /// Forgets what was recorded, and records from now on.
 pub fn start() {

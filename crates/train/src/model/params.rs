@@ -1,6 +1,7 @@
 //! The parameters of a stage: one ordered, named list that everything else walks.
 
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use thinwire_ops::GradientSum;
 
 /// How a parameter starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,20 +127,36 @@ impl ParamSet {
         self.params.iter().position(|p| p.name == name)
     }
 
-    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch.
-    pub fn leaves(&self) -> Leaves {
-        self.collect_leaves(|value| Tensor::from_inner(value).require_grad())
+    /// Where the gradients of the set are summed.
+    pub fn gradient_sums(&self) -> GradientSums {
+        GradientSums(self.params.iter().map(|_| GradientSum::default()).collect())
+    }
+
+    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch. Its backward pass adds to `sums`.
+    pub fn leaves(&self, sums: &GradientSums) -> Leaves {
+        self.collect_leaves(|value| Tensor::from_inner(value).require_grad(), Some(sums.clone()))
     }
 
     /// The same values without a graph, for evaluation.
     pub fn constants(&self) -> Leaves {
-        self.collect_leaves(|value| value)
+        self.collect_leaves(|value| value, None)
     }
 
-    fn collect_leaves(&self, leaf: impl Fn(Tensor<1>) -> Tensor<1>) -> Leaves {
+    fn collect_leaves(&self, leaf: impl Fn(Tensor<1>) -> Tensor<1>, sums: Option<GradientSums>) -> Leaves {
         let tensors = self.params.iter().map(|p| leaf(p.value.clone())).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
-        Leaves { tensors, shapes }
+        Leaves { tensors, shapes, sums }
+    }
+}
+
+/// The gradients of a set's parameters, in order, summed over micro-batches. Clones are the same sums.
+#[derive(Clone, Debug)]
+pub struct GradientSums(Vec<GradientSum>);
+
+impl GradientSums {
+    /// Takes each parameter's, flat; `None` where no path led to it. The sums start anew.
+    pub fn take(&self) -> Vec<Option<Tensor<1>>> {
+        self.0.iter().map(GradientSum::take).collect()
     }
 }
 
@@ -148,6 +165,8 @@ impl ParamSet {
 pub struct Leaves {
     tensors: Vec<Tensor<1>>,
     shapes: Vec<Vec<usize>>,
+    /// `None` without a graph.
+    sums: Option<GradientSums>,
 }
 
 impl Leaves {
@@ -156,13 +175,25 @@ impl Leaves {
         self.tensors[m.0].clone().reshape([self.shapes[m.0][0], self.shapes[m.0][1]])
     }
 
+    /// A matrix in its own shape for an operator that adds its gradient to a sum.
+    pub fn summed(&self, m: Matrix) -> (Tensor<2>, Option<&GradientSum>) {
+        let Some(GradientSums(sums)) = &self.sums else { return (self.matrix(m), None) };
+        let value = self.tensors[m.0].clone().inner().reshape([self.shapes[m.0][0], self.shapes[m.0][1]]);
+        // A leaf of its own: a path from the other one would have to have a gradient.
+        (Tensor::from_inner(value).require_grad(), Some(&sums[m.0]))
+    }
+
     /// A vector.
     pub fn vector(&self, v: Vector) -> Tensor<1> {
         self.tensors[v.0].clone()
     }
 
-    /// Takes each parameter's gradient, flat and in order; `None` where no path led to it.
-    pub fn gradients(&self, gradients: &mut Gradients) -> Vec<Option<Tensor<1>>> {
-        self.tensors.iter().map(|leaf| leaf.grad_remove(gradients)).collect()
+    /// Ends a backward pass: adds the gradients that operators did not add themselves.
+    pub fn add_gradients(&self, tape: &mut Gradients) {
+        for (leaf, sum) in self.tensors.iter().zip(self.sums.iter().flat_map(|sums| &sums.0)) {
+            if let Some(gradient) = leaf.grad_remove(tape) {
+                sum.add(gradient);
+            }
+        }
     }
 }

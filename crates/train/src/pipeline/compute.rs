@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::data::MicroBatch;
-use crate::model::{Activation, KvCache, Leaves, Part, token_losses};
+use crate::model::{Activation, GradientSums, KvCache, Leaves, Part, token_losses};
 
 /// A tensor in host memory, on its way between a stage and a link: `[samples, tokens, channels]`, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub struct Compute {
     part: Part,
     device: Device,
     in_flight: BTreeMap<u32, InFlight>,
-    gradients: Vec<Option<Tensor<1>>>,
+    gradients: GradientSums,
 }
 
 /// The graph of one micro-batch between its forward and its backward pass.
@@ -60,7 +60,7 @@ enum Output {
 impl Compute {
     /// Wraps a part whose parameters live on `device` (without autodiff).
     pub fn new(part: Part, device: Device) -> Self {
-        let gradients = vec![None; part.params().len()];
+        let gradients = part.params().gradient_sums();
         Self { part, device, in_flight: BTreeMap::new(), gradients }
     }
 
@@ -86,7 +86,7 @@ impl Compute {
         weight: f32,
     ) -> Forwarded {
         let device = self.device.clone().autodiff();
-        let leaves = self.part.params().leaves();
+        let leaves = self.part.params().leaves(&self.gradients);
         let entered = entered.map(|h| upload(h, &device).require_grad());
         let input = match &entered {
             Some(h) => Activation::Hidden(h.clone()),
@@ -124,12 +124,7 @@ impl Compute {
             }
             _ => unreachable!("only the last stage has a loss, and only it gets no gradient"),
         };
-        for (sum, gradient) in self.gradients.iter_mut().zip(leaves.gradients(&mut tape)) {
-            *sum = match (sum.take(), gradient) {
-                (Some(sum), Some(gradient)) => Some(sum + gradient),
-                (sum, gradient) => sum.or(gradient),
-            };
-        }
+        leaves.add_gradients(&mut tape);
         entered.map(|h| download(h.grad_remove(&mut tape).expect("the part passes a gradient through")))
     }
 
@@ -140,8 +135,7 @@ impl Compute {
 
     /// The step's gradients in parameter order; the sums start anew.
     pub fn take_gradients(&mut self) -> Vec<Option<Tensor<1>>> {
-        let fresh = vec![None; self.gradients.len()];
-        std::mem::replace(&mut self.gradients, fresh)
+        self.gradients.take()
     }
 
     /// A forward pass without a graph.

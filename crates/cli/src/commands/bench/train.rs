@@ -22,7 +22,7 @@ use crate::tokenizing::tokenizing;
 pub(super) struct TrainBench {
     /// The configuration.
     config: PathBuf,
-    /// Change one setting, such as train.micro_batch=1; may be given again.
+    /// Change one setting, such as train.sequence=64; may be given again.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Steps that are measured.
