@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 12] = [
     &["train"],
     &["stage"],
     &["eval"],
@@ -15,6 +15,7 @@ const COMMANDS: [&[&str]; 11] = [
     &["codec", "decode"],
     &["codec", "roundtrip"],
     &["bench", "codec"],
+    &["bench", "train"],
     &["inspect"],
     &["key"],
 ];

@@ -31,6 +31,8 @@ pub enum Cache<'a> {
     Always(&'a Path),
     /// In this folder if the files have more than 16 MiB; else in memory.
     IfLarge(&'a Path),
+    /// In memory, however much it is.
+    Never,
 }
 
 /// How far files have been tokenized.
@@ -111,6 +113,7 @@ impl Dataset {
             Ok(damage)
         };
         let (entries, damage) = match cache {
+            Cache::Never => in_memory(&mut build)?,
             Cache::IfLarge(_) if source::total_bytes(&files)? <= HELD_IN_MEMORY => in_memory(&mut build)?,
             Cache::Always(folder) | Cache::IfLarge(folder) => {
                 let key = format!("{VERSION}\n{content}\n{}\n{identity}", tokenizer.id());

@@ -8,6 +8,7 @@ use burn_autodiff::ops::{Backward, Ops};
 use crate::extension::FusedOps;
 use crate::kernel::activation as kernel;
 use crate::kernel::lanes::map;
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, into_values, matrix_shape, record, register, rounded, values, wide,
 };
@@ -27,6 +28,7 @@ pub fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
 
 pub(crate) fn swiglu_forward(gate: FlexTensor, up: FlexTensor) -> (FlexTensor, [FlexTensor; 2]) {
     assert_eq!(gate.shape(), up.shape(), "swiglu: the shapes of gate and up");
+    let _timer = time(Operator::Activation, Pass::Forward);
     let inputs = [contiguous(gate), contiguous(up)];
     let (shape, dtype) = (matrix_shape(&inputs[0]), inputs[0].dtype());
     let mut out = vec![0.0; shape[0] * shape[1]];
@@ -51,16 +53,20 @@ impl Backward<Flex, 2> for SwiGlu {
     type State = [FlexTensor; 2];
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::Activation, Pass::Backward);
         let (shape, dtype) = (matrix_shape(&ops.state[0]), ops.state[0].dtype());
         let mut d_up = into_values(grads.consume::<Flex>(&ops.node));
         let mut d_gate = vec![0.0; d_up.len()];
         let inputs = ops.state.each_ref().map(wide);
         map(kernel::SwiGluBackward, inputs.each_ref().map(values), [&mut d_up, &mut d_gate]);
-        register(grads, ops, [d_gate, d_up].map(|gradient| Some(rounded(gradient, shape, dtype))));
+        let gradients = [d_gate, d_up].map(|gradient| Some(rounded(gradient, shape, dtype)));
+        drop(timer);
+        register(grads, ops, gradients);
     }
 }
 
 pub(crate) fn gelu_forward(x: FlexTensor) -> (FlexTensor, FlexTensor) {
+    let _timer = time(Operator::Activation, Pass::Forward);
     let x = contiguous(x);
     let shape = matrix_shape(&x);
     let mut out = vec![0.0; shape[0] * shape[1]];
@@ -82,9 +88,12 @@ impl Backward<Flex, 1> for Gelu {
     type State = FlexTensor;
 
     fn backward(self, ops: Ops<FlexTensor, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::Activation, Pass::Backward);
         let (shape, dtype) = (matrix_shape(&ops.state), ops.state.dtype());
         let mut dx = into_values(grads.consume::<Flex>(&ops.node));
         map(kernel::GeluBackward, [values(&wide(&ops.state))], [&mut dx]);
-        register(grads, ops, [Some(rounded(dx, shape, dtype))]);
+        let dx = rounded(dx, shape, dtype);
+        drop(timer);
+        register(grads, ops, [Some(dx)]);
     }
 }

@@ -3,7 +3,8 @@ use burn::tensor::Tensor;
 
 use crate::kernel::adamw::{self as kernel, Update};
 use crate::kernel::lanes::map;
-use crate::tensor::{FlexTensor, contiguous, from_values, into_values, values};
+use crate::profile::{Operator, Pass, time};
+use crate::tensor::{contiguous, from_values, into_values, primitive, values};
 
 /// The numbers of one AdamW update.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +40,7 @@ pub struct Moments {
 /// # Panics
 /// When the lengths differ, a tensor is not `f32` on the CPU, or `updates` is 0.
 pub fn adamw(value: &mut Tensor<1>, gradient: Tensor<1>, moments: &mut Moments, step: &AdamWStep) {
+    let _timer = time(Operator::AdamW, Pass::Update);
     let gradient = contiguous(primitive(gradient));
     let gradient = values(&gradient);
     let mut tensors = [value, &mut moments.first, &mut moments.second];
@@ -72,9 +74,6 @@ impl AdamWStep {
 /// # Panics
 /// When the tensor is not `f32` on the CPU.
 pub fn square_norm(tensor: &Tensor<1>) -> f64 {
+    let _timer = time(Operator::SquareNorm, Pass::Update);
     kernel::square_norm(values(&contiguous(primitive(tensor.clone()))))
-}
-
-fn primitive(tensor: Tensor<1>) -> FlexTensor {
-    tensor.try_into_primitive::<Flex>().unwrap_or_else(|error| panic!("not a tensor of the CPU: {error:?}"))
 }

@@ -9,6 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::attention::{self as kernel, Inputs, Rows, Saved};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{FlexTensor, TrackedTensor, contiguous, matrix_shape, record, register, rounded, wide};
 
 /// The sizes of one causal attention.
@@ -84,6 +85,7 @@ fn inputs([q, k, v]: &[FlexTensor; 3], shape: AttentionShape) -> Inputs<'_> {
 
 pub(crate) fn forward(tensors: [FlexTensor; 3], shape: AttentionShape) -> (FlexTensor, State) {
     shape.check(&tensors);
+    let _timer = time(Operator::Attention, Pass::Forward);
     let tensors = tensors.map(in_rows);
     let [out_shape, ..] = shape.matrices();
     let mut out = vec![0.0; out_shape[0] * out_shape[1]];
@@ -108,13 +110,16 @@ impl Backward<Flex, 3> for Attention {
     type State = State;
 
     fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::Attention, Pass::Backward);
         let g = wide(&contiguous(grads.consume::<Flex>(&ops.node)));
         let State { inputs: tensors, out, log_sums, shape } = &ops.state;
         let (dtype, out) = (out.dtype(), wide(out));
         let saved = Saved { out: rows(&out), log_sums, g: rows(&g) };
         let [dq, dk, dv] = kernel::backward(inputs(&tensors.each_ref().map(wide), *shape), saved);
         let [q_shape, k_shape, v_shape] = shape.matrices();
-        let gradients = [(dq, q_shape), (dk, k_shape), (dv, v_shape)];
-        register(grads, ops, gradients.map(|(gradient, shape)| Some(rounded(gradient, shape, dtype))));
+        let gradients = [(dq, q_shape), (dk, k_shape), (dv, v_shape)]
+            .map(|(gradient, shape)| Some(rounded(gradient, shape, dtype)));
+        drop(timer);
+        register(grads, ops, gradients);
     }
 }

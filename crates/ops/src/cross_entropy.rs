@@ -9,9 +9,10 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::cross_entropy::{self as kernel, RowLoss};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
-    FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, rounded,
-    values, wide,
+    FlexTensor, TrackedTensor, contiguous, from_values, indices, into_values, matrix_shape, record, register,
+    rounded, values, wide,
 };
 
 /// Softmax cross-entropy of each row, in nats: `logits: [rows, vocab]`, `targets: [rows]` to `[rows]`.
@@ -22,12 +23,7 @@ use crate::tensor::{
 /// # Panics
 /// When the counts differ or a target is no column.
 pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
-    let vocab = logits.dims()[1];
-    let target = |id: i64| match u32::try_from(id) {
-        Ok(id) if (id as usize) < vocab => id,
-        _ => panic!("cross_entropy: target {id} of {vocab} columns"),
-    };
-    let targets = targets.into_data().iter::<i64>().map(target).collect();
+    let targets = indices("cross_entropy", targets, logits.dims()[1]);
     Tensor::from_dispatch(Dispatch::cross_entropy(logits.into_dispatch(), targets))
 }
 
@@ -41,6 +37,7 @@ pub(crate) struct State {
 pub(crate) fn forward(logits: FlexTensor, targets: Vec<u32>) -> (FlexTensor, State) {
     let [rows, vocab] = matrix_shape(&logits);
     assert_eq!(targets.len(), rows, "cross_entropy: targets for the rows of [{rows}, {vocab}]");
+    let _timer = time(Operator::CrossEntropy, Pass::Forward);
     let logits = contiguous(logits);
     let losses = kernel::forward(values(&wide(&logits)), vocab, &targets);
     let out = from_values(losses.iter().map(|row| row.loss).collect(), [rows]);
@@ -60,11 +57,14 @@ impl Backward<Flex, 1> for CrossEntropy {
     type State = State;
 
     fn backward(self, ops: Ops<State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let timer = time(Operator::CrossEntropy, Pass::Backward);
         let Ops { parents, node, state: State { logits, targets, losses } } = ops;
         let g = contiguous(grads.consume::<Flex>(&node));
         let (shape, dtype) = (matrix_shape(&logits), logits.dtype());
         let mut gradient = into_values(logits);
         kernel::backward(&mut gradient, shape[1], &targets, &losses, values(&g));
-        register(grads, Ops { parents, node, state: () }, [Some(rounded(gradient, shape, dtype))]);
+        let gradient = rounded(gradient, shape, dtype);
+        drop(timer);
+        register(grads, Ops { parents, node, state: () }, [Some(gradient)]);
     }
 }

@@ -6,18 +6,25 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Flex, backend_extension};
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 
-use crate::{AttentionShape, RotaryTable, WeightLayout};
-use crate::{activation, attention, cross_entropy, linear, norm, rotary};
+use crate::{AttentionShape, GradientSum, RotaryTable, WeightLayout};
+use crate::{activation, attention, cross_entropy, embedding, linear, norm, rotary};
 
 /// One method for each operator; the functions of the same names document them.
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait FusedOps: Backend {
-    fn linear(x: FloatTensor<Self>, weight: FloatTensor<Self>, layout: WeightLayout) -> FloatTensor<Self>;
+    fn embedding(weight: FloatTensor<Self>, ids: Vec<u32>, sum: Option<GradientSum>) -> FloatTensor<Self>;
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        layout: WeightLayout,
+        sum: Option<GradientSum>,
+    ) -> FloatTensor<Self>;
     fn linear_biased(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         layout: WeightLayout,
+        sum: Option<GradientSum>,
     ) -> FloatTensor<Self>;
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     fn layer_norm(
@@ -44,8 +51,17 @@ pub(crate) trait FusedOps: Backend {
 }
 
 impl FusedOps for Flex {
-    fn linear(x: FloatTensor<Self>, weight: FloatTensor<Self>, layout: WeightLayout) -> FloatTensor<Self> {
-        linear::forward(x, weight, None, layout).0
+    fn embedding(weight: FloatTensor<Self>, ids: Vec<u32>, sum: Option<GradientSum>) -> FloatTensor<Self> {
+        embedding::forward(weight, ids, sum).0
+    }
+
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        layout: WeightLayout,
+        sum: Option<GradientSum>,
+    ) -> FloatTensor<Self> {
+        linear::forward(x, weight, None, layout, sum).0
     }
 
     fn linear_biased(
@@ -53,8 +69,9 @@ impl FusedOps for Flex {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         layout: WeightLayout,
+        sum: Option<GradientSum>,
     ) -> FloatTensor<Self> {
-        linear::forward(x, weight, Some(bias), layout).0
+        linear::forward(x, weight, Some(bias), layout, sum).0
     }
 
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
@@ -102,8 +119,17 @@ impl FusedOps for Flex {
 }
 
 impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
-    fn linear(x: FloatTensor<Self>, weight: FloatTensor<Self>, layout: WeightLayout) -> FloatTensor<Self> {
-        linear::recorded::<C>(x, weight, layout)
+    fn embedding(weight: FloatTensor<Self>, ids: Vec<u32>, sum: Option<GradientSum>) -> FloatTensor<Self> {
+        embedding::recorded::<C>(weight, ids, sum)
+    }
+
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        layout: WeightLayout,
+        sum: Option<GradientSum>,
+    ) -> FloatTensor<Self> {
+        linear::recorded::<C>(x, weight, layout, sum)
     }
 
     fn linear_biased(
@@ -111,8 +137,9 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         layout: WeightLayout,
+        sum: Option<GradientSum>,
     ) -> FloatTensor<Self> {
-        linear::recorded_biased::<C>(x, weight, bias, layout)
+        linear::recorded_biased::<C>(x, weight, bias, layout, sum)
     }
 
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {

@@ -5,9 +5,11 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
 
+use crate::GradientSum;
 use crate::extension::FusedOps;
 use crate::kernel::columns;
-use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, product};
+use crate::kernel::product::{Matrix, MatrixMut, Output, Threads, new_product, product};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, rounded,
     values, wide,
@@ -24,25 +26,32 @@ pub enum WeightLayout {
 
 /// `y = x W (+ b)`: `x: [rows, in]`, `weight` by its layout, `bias: [out]` to `[rows, out]`.
 ///
-/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made, and is `f32`, as it will be
-/// summed. Nothing is computed for inputs that are not tracked.
+/// The weight's gradient has the weight's layout, so that no transposed copy of it is ever made. With a `sum` it is added
+/// to that and not registered with Burn. It is `f32`, as it will be summed. Nothing is computed for inputs that are not tracked.
 ///
 /// # Panics
 /// When the shapes do not fit each other.
-pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, layout: WeightLayout) -> Tensor<2> {
-    let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
+pub fn linear(
+    x: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    layout: WeightLayout,
+    sum: Option<&GradientSum>,
+) -> Tensor<2> {
+    let (x, weight, sum) = (x.into_dispatch(), weight.into_dispatch(), sum.cloned());
     Tensor::from_dispatch(match bias {
-        Some(bias) => Dispatch::linear_biased(x, weight, bias.into_dispatch(), layout),
-        None => Dispatch::linear(x, weight, layout),
+        Some(bias) => Dispatch::linear_biased(x, weight, bias.into_dispatch(), layout, sum),
+        None => Dispatch::linear(x, weight, layout, sum),
     })
 }
 
-/// The inputs, contiguous.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
+    /// The inputs, contiguous.
     x: FlexTensor,
     weight: FlexTensor,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 }
 
 /// A stored weight as `[in, out]`, whatever its layout.
@@ -56,26 +65,22 @@ fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     Matrix::new(values(tensor), [rows, columns], columns)
 }
 
-fn multiply(a: Matrix<'_>, b: Matrix<'_>, shape: [usize; 2]) -> Vec<f32> {
-    let mut out = vec![0.0; shape[0] * shape[1]];
-    product(MatrixMut::new(&mut out, shape, shape[1]), Output::Replace, 1.0, [a, b], Threads::Pool);
-    out
-}
-
 pub(crate) fn forward(
     x: FlexTensor,
     weight: FlexTensor,
     bias: Option<FlexTensor>,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 ) -> (FlexTensor, State) {
     let ([rows, fan_in], stored) = (matrix_shape(&x), matrix_shape(&weight));
     let [from, to] = if layout == WeightLayout::InOut { stored } else { [stored[1], stored[0]] };
     assert_eq!(from, fan_in, "linear: x is [{rows}, {fan_in}], the weight {stored:?} in layout {layout:?}");
-    let state = State { x: contiguous(x), weight: contiguous(weight), layout };
+    let _timer = time(Operator::Linear, Pass::Forward);
+    let state = State { x: contiguous(x), weight: contiguous(weight), layout, sum };
     let (x, weight) = (wide(&state.x), wide(&state.weight));
     let operands = [matrix(&x), oriented(&weight, layout)];
     let out = match bias {
-        None => multiply(operands[0], operands[1], [rows, to]),
+        None => new_product(operands, Threads::Pool),
         Some(bias) => {
             let bias = into_values(bias);
             assert_eq!(bias.len(), to, "linear: the bias of {to} outputs");
@@ -92,9 +97,10 @@ pub(crate) fn recorded<C: CheckpointStrategy>(
     x: TrackedTensor,
     weight: TrackedTensor,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 ) -> TrackedTensor {
     let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
-    let (out, state) = forward(x, weight, None, layout);
+    let (out, state) = forward(x, weight, None, layout, sum);
     record::<C, _, 2>(Linear, [x_node, weight_node], state, out)
 }
 
@@ -103,10 +109,11 @@ pub(crate) fn recorded_biased<C: CheckpointStrategy>(
     weight: TrackedTensor,
     bias: TrackedTensor,
     layout: WeightLayout,
+    sum: Option<GradientSum>,
 ) -> TrackedTensor {
     let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
     let (bias, bias_node) = bias.into_parts();
-    let (out, state) = forward(x, weight, Some(bias), layout);
+    let (out, state) = forward(x, weight, Some(bias), layout, sum);
     record::<C, _, 3>(Linear, [x_node, weight_node, bias_node], state, out)
 }
 
@@ -114,24 +121,33 @@ pub(crate) fn recorded_biased<C: CheckpointStrategy>(
 struct Linear;
 
 impl Linear {
-    fn gradients(state: &State, g: &FlexTensor, tracked: [bool; 2]) -> [Option<FlexTensor>; 2] {
-        let upstream = matrix(g);
+    /// Of the input, the weight (unless it was added to a sum) and the bias, where they are tracked.
+    fn gradients(state: &State, g: FlexTensor, tracked: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let _timer = time(Operator::Linear, Pass::Backward);
+        let g = wide(&contiguous(g));
+        let (upstream, stored) = (matrix(&g), matrix_shape(&state.weight));
         let dx = || {
             let weight = wide(&state.weight);
-            let shape = matrix_shape(&state.x);
-            let dx = multiply(upstream, oriented(&weight, state.layout).transposed(), shape);
-            rounded(dx, shape, state.x.dtype())
+            let operands = [upstream, oriented(&weight, state.layout).transposed()];
+            rounded(new_product(operands, Threads::Pool), matrix_shape(&state.x), state.x.dtype())
         };
         let dw = || {
             let x = wide(&state.x);
-            let (x, shape) = (matrix(&x), matrix_shape(&state.weight));
-            let dw = match state.layout {
-                WeightLayout::InOut => multiply(x.transposed(), upstream, shape),
-                WeightLayout::OutIn => multiply(upstream.transposed(), x, shape),
+            let operands = match state.layout {
+                WeightLayout::InOut => [matrix(&x).transposed(), upstream],
+                WeightLayout::OutIn => [upstream.transposed(), matrix(&x)],
             };
-            from_values(dw, shape)
+            let Some(sum) = &state.sum else {
+                return Some(from_values(new_product(operands, Threads::Pool), stored));
+            };
+            sum.update(stored[0] * stored[1], |sum, mode| {
+                product(MatrixMut::new(sum, stored, stored[1]), mode, 1.0, operands, Threads::Pool);
+            });
+            None
         };
-        [tracked[0].then(dx), tracked[1].then(dw)]
+        let width = matrix_shape(&g)[1];
+        let db = || from_values(columns::sums(values(&g), width), [width]);
+        [tracked[0].then(dx), tracked[1].then(dw).flatten(), tracked[2].then(db)]
     }
 }
 
@@ -139,9 +155,10 @@ impl Backward<Flex, 2> for Linear {
     type State = State;
 
     fn backward(self, ops: Ops<State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = wide(&contiguous(grads.consume::<Flex>(&ops.node)));
-        let gradients = Self::gradients(&ops.state, &g, ops.parents.each_ref().map(Option::is_some));
-        register(grads, ops, gradients);
+        let g = grads.consume::<Flex>(&ops.node);
+        let [x, weight] = ops.parents.each_ref().map(Option::is_some);
+        let [dx, dw, _] = Self::gradients(&ops.state, g, [x, weight, false]);
+        register(grads, ops, [dx, dw]);
     }
 }
 
@@ -149,11 +166,8 @@ impl Backward<Flex, 3> for Linear {
     type State = State;
 
     fn backward(self, ops: Ops<State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let g = wide(&contiguous(grads.consume::<Flex>(&ops.node)));
-        let [x, weight, bias] = ops.parents.each_ref().map(Option::is_some);
-        let [dx, dw] = Self::gradients(&ops.state, &g, [x, weight]);
-        let width = matrix_shape(&g)[1];
-        let db = bias.then(|| from_values(columns::sums(values(&g), width), [width]));
-        register(grads, ops, [dx, dw, db]);
+        let g = grads.consume::<Flex>(&ops.node);
+        let gradients = Self::gradients(&ops.state, g, ops.parents.each_ref().map(Option::is_some));
+        register(grads, ops, gradients);
     }
 }

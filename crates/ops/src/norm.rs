@@ -9,6 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::norm::{self as kernel, Learned, RowStats};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{
     FlexTensor, TrackedTensor, contiguous, from_values, into_values, matrix_shape, record, register, rounded,
     values, wide,
@@ -54,6 +55,7 @@ pub(crate) fn forward(
     eps: f32,
 ) -> (FlexTensor, State) {
     let [rows, width] = matrix_shape(&x);
+    let _timer = time(Operator::Norm, Pass::Forward);
     let in_full = |vector| wide(&contiguous(vector));
     let (x, weight, bias) = (contiguous(x), in_full(weight), bias.map(in_full));
     let (wide_x, dtype) = (wide(&x), x.dtype());
@@ -96,6 +98,7 @@ struct Norm;
 
 impl Norm {
     fn gradients(state: &State, g: FlexTensor) -> (FlexTensor, FlexTensor, Option<FlexTensor>) {
+        let _timer = time(Operator::Norm, Pass::Backward);
         let shape = matrix_shape(&g);
         let mut dx = into_values(g);
         let (dw, db) = kernel::backward(values(&wide(&state.x)), state.learned(), &state.stats, &mut dx);

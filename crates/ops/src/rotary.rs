@@ -9,6 +9,7 @@ use burn_autodiff::ops::{Backward, Ops};
 
 use crate::extension::FusedOps;
 use crate::kernel::rotary::{Angles, Turn, rotate};
+use crate::profile::{Operator, Pass, time};
 use crate::tensor::{FlexTensor, TrackedTensor, into_values, matrix_shape, record, register, rounded};
 
 /// Cosines and sines of the rotary angles, `[positions, head_dim / 2]`.
@@ -79,6 +80,7 @@ pub(crate) fn forward(
     assert!(width > 0 && width % dim == 0, "rotary: {width} channels are no heads of {dim}");
     let end = start + tokens;
     assert!(end <= table.positions(), "rotary: {end} positions, a table of {}", table.positions());
+    let _timer = time(Operator::Rotary, Pass::Forward);
     let state = State { table, tokens, start };
     (state.turn(x, Turn::Forward), state)
 }
@@ -102,7 +104,9 @@ impl Backward<Flex, 1> for Rotary {
 
     fn backward(self, ops: Ops<State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let g = grads.consume::<Flex>(&ops.node);
+        let timer = time(Operator::Rotary, Pass::Backward);
         let dx = ops.state.turn(g, Turn::Back);
+        drop(timer);
         register(grads, ops, [Some(dx)]);
     }
 }

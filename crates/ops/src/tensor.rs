@@ -2,7 +2,7 @@
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex, TensorMetadata};
-use burn::tensor::{DType, TensorData};
+use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
@@ -14,6 +14,26 @@ pub(crate) type FlexTensor = FloatTensor<Flex>;
 
 /// A node of its graph.
 pub(crate) type TrackedTensor = FloatTensor<Autodiff<Flex>>;
+
+/// The CPU's tensor.
+///
+/// # Panics
+/// If it is another device's.
+pub(crate) fn primitive(tensor: Tensor<1>) -> FlexTensor {
+    tensor.try_into_primitive::<Flex>().unwrap_or_else(|error| panic!("not a tensor of the CPU: {error:?}"))
+}
+
+/// Numbers below `count`, for `operator`.
+///
+/// # Panics
+/// If one is not.
+pub(crate) fn indices(operator: &str, tensor: Tensor<1, Int>, count: usize) -> Vec<u32> {
+    let index = |id: i64| match u32::try_from(id) {
+        Ok(id) if (id as usize) < count => id,
+        _ => panic!("{operator}: index {id} of {count}"),
+    };
+    tensor.into_data().iter::<i64>().map(index).collect()
+}
 
 /// The same values with row-major storage.
 pub(crate) fn contiguous(tensor: FlexTensor) -> FlexTensor {

@@ -178,7 +178,7 @@ fn products(report: &Report) {
         report.passes(
             operator,
             [[rows, hidden], [to, hidden]],
-            |[x, w]| linear(x.clone(), w.clone(), None, WeightLayout::OutIn),
+            |[x, w]| linear(x.clone(), w.clone(), None, WeightLayout::OutIn, None),
             |[x, w]| x.clone().matmul(w.clone().transpose()),
         );
     }

@@ -27,9 +27,10 @@ pub(crate) fn total(pieces: Vec<Vec<f32>>, width: usize) -> Vec<f32> {
     sum
 }
 
-struct AddRows<'a> {
-    sum: &'a mut [f32],
-    rows: &'a [f32],
+/// Adds the rows, each as long as `sum`, to it.
+pub(crate) struct AddRows<'a> {
+    pub(crate) sum: &'a mut [f32],
+    pub(crate) rows: &'a [f32],
 }
 
 impl WithSimd for AddRows<'_> {

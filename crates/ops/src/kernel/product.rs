@@ -78,6 +78,23 @@ fn check(len: usize, [rows, columns]: [usize; 2], row_stride: usize) {
     assert!(fits, "a matrix [{rows}, {columns}] of row stride {row_stride} is longer than {len} values");
 }
 
+/// `a b`, row-major, in new memory that nobody has to clear first.
+///
+/// # Panics
+/// If the shapes do not fit each other.
+pub(crate) fn new_product(operands: [Matrix<'_>; 2], threads: Threads) -> Vec<f32> {
+    let shape = product_shape(operands);
+    let len = shape[0].checked_mul(shape[1]).expect("a product that fits in memory");
+    let mut out = Vec::with_capacity(len);
+    // SAFETY: `out` is a new allocation of `len` values, and `len` is that of a matrix of the product's shape without gaps.
+    // With `Output::Replace` gemm writes each of them and reads none, so all are initialized then.
+    unsafe {
+        gemm(out.as_mut_ptr(), shape[1], Output::Replace, 1.0, operands, threads);
+        out.set_len(len);
+    }
+    out
+}
+
 /// `out = factor a b`, or `out += factor a b`.
 ///
 /// # Panics
@@ -86,26 +103,49 @@ pub(crate) fn product(
     out: MatrixMut<'_>,
     mode: Output,
     factor: f32,
-    [a, b]: [Matrix<'_>; 2],
+    operands: [Matrix<'_>; 2],
     threads: Threads,
 ) {
     let MatrixMut { values: out, shape, row_stride } = out;
+    assert_eq!(product_shape(operands), shape, "the shape of the output");
+    // SAFETY: `check` has seen that every element of the output lies inside its slice; it is borrowed exclusively, and its
+    // rows do not overlap.
+    unsafe { gemm(out.as_mut_ptr(), row_stride, mode, factor, operands, threads) }
+}
+
+/// # Panics
+/// If the shapes do not fit each other.
+fn product_shape([a, b]: [Matrix<'_>; 2]) -> [usize; 2] {
+    assert_eq!(a.shape[1], b.shape[0], "{:?} x {:?}", a.shape, b.shape);
+    [a.shape[0], b.shape[1]]
+}
+
+/// # Safety
+/// `out` points to a row-major matrix of the product's shape, rows `row_stride` apart without overlap, that nobody else
+/// uses meanwhile; with [`Output::Add`] it is initialized. The operands' shapes fit each other.
+unsafe fn gemm(
+    out: *mut f32,
+    row_stride: usize,
+    mode: Output,
+    factor: f32,
+    [a, b]: [Matrix<'_>; 2],
+    threads: Threads,
+) {
     let ([m, k], n) = (a.shape, b.shape[1]);
-    assert!(b.shape[0] == k && shape == [m, n], "{:?} x {:?} is not {shape:?}", a.shape, b.shape);
     let work = m.saturating_mul(n).saturating_mul(k);
     let pool = threads == Threads::Pool && work >= WORTH_THREADS;
     let parallelism = if pool { Parallelism::Rayon(0) } else { Parallelism::None };
     let old = if mode == Output::Add { 1.0 } else { 0.0 };
     // Slices are no longer than `isize::MAX` bytes, so strides that lead to elements fit.
     let stride = |stride: usize| stride.cast_signed();
-    // SAFETY: `check` has seen for each of the three matrices that every element lies inside its slice; transposing
-    // changes the names of the elements, not the set. `out` is borrowed exclusively and its rows do not overlap.
+    // SAFETY: `check` has seen for both operands that every element lies inside its slice; transposing changes the names
+    // of the elements, not the set. The caller answers for the output.
     unsafe {
         gemm::gemm(
             m,
             n,
             k,
-            out.as_mut_ptr(),
+            out,
             1,
             stride(row_stride),
             mode == Output::Add,
@@ -143,6 +183,19 @@ mod tests {
                 let expected = if j < 5 { 1.0 + 0.5 * dot } else { 1.0 };
                 assert_eq!(found, expected, "({i}, {j})");
             }
+        }
+    }
+
+    #[test]
+    fn new_memory_is_written_whole() {
+        let values: Vec<f32> = (0..60u8).map(|i| f32::from(i % 7) - 3.0).collect();
+        for [m, k, n] in [[3, 4, 5], [1, 1, 1], [7, 8, 3], [4, 0, 6], [0, 3, 2]] {
+            let a = Matrix::new(&values, [m, k], k.max(1));
+            let b = Matrix::new(&values, [n, k], k.max(1)).transposed();
+            let mut expected = vec![f32::NAN; m * n];
+            let out = MatrixMut::new(&mut expected, [m, n], n);
+            product(out, Output::Replace, 1.0, [a, b], Threads::This);
+            assert_eq!(new_product([a, b], Threads::This), expected, "{m} x {k} x {n}");
         }
     }
 

@@ -13,7 +13,7 @@ fn check([rows, from, to]: [usize; 3], layout: WeightLayout, biased: bool, seed:
     let count = if biased { 3 } else { 2 };
     let fused = |x: &[Tensor<2>]| {
         let bias = x.get(2).map(|bias| bias.clone().flatten(0, 1));
-        linear(x[0].clone(), x[1].clone(), bias, layout)
+        linear(x[0].clone(), x[1].clone(), bias, layout, None)
     };
     let composed = |x: &[Tensor<2>]| {
         let weight = if layout == WeightLayout::InOut { x[1].clone() } else { x[1].clone().transpose() };
@@ -47,7 +47,7 @@ fn a_transposed_input_is_taken_as_it_is() {
     let mut rng = rng(2);
     let [x, w] = [[7, 5], [7, 3]].map(|shape| Values::random(shape, 1.0, &mut rng).tensor(&device));
     let expected = x.clone().transpose().matmul(w.clone());
-    let found = linear(x.transpose(), w.transpose(), None, WeightLayout::OutIn);
+    let found = linear(x.transpose(), w.transpose(), None, WeightLayout::OutIn, None);
     assert!((found - expected).abs().max().into_scalar::<f32>() < 1e-6);
 }
 
@@ -57,7 +57,7 @@ fn a_frozen_weight_has_no_gradient() {
     let mut rng = rng(3);
     let [x, w] = [[2, 5], [3, 5]].map(|shape| Values::random(shape, 1.0, &mut rng).tensor(&device));
     let x = x.require_grad();
-    let tape = linear(x.clone(), w.clone(), None, WeightLayout::OutIn).sum().backward();
+    let tape = linear(x.clone(), w.clone(), None, WeightLayout::OutIn, None).sum().backward();
     assert!(x.grad(&tape).is_some());
     assert!(w.grad(&tape).is_none());
 }
@@ -66,5 +66,5 @@ fn a_frozen_weight_has_no_gradient() {
 #[should_panic(expected = "linear: x is [2, 5], the weight [5, 3] in layout OutIn")]
 fn a_weight_of_the_other_layout_is_refused() {
     let device = Device::flex();
-    linear(Tensor::zeros([2, 5], &device), Tensor::zeros([5, 3], &device), None, WeightLayout::OutIn);
+    linear(Tensor::zeros([2, 5], &device), Tensor::zeros([5, 3], &device), None, WeightLayout::OutIn, None);
 }

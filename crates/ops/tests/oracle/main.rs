@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod cross_entropy;
+mod gradient_sum;
 mod linear;
 mod norm;
 mod optimizer;

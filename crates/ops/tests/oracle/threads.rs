@@ -25,10 +25,10 @@ fn model(x: &[Tensor<2>]) -> Tensor<2> {
     };
     let table = Arc::new(RotaryTable::new(&[1.0; WIDTH / 12], TOKENS, 1.0));
     let h = rms_norm(x[0].clone(), vector(1), 1e-5);
-    let q = rotary(linear(h.clone(), x[1].clone(), None, WeightLayout::OutIn), &table, TOKENS, 0);
+    let q = rotary(linear(h.clone(), x[1].clone(), None, WeightLayout::OutIn, None), &table, TOKENS, 0);
     let h = attention([q, h.clone(), h.clone()], shape) + swiglu(h.clone(), gelu_tanh(h));
     let h = layer_norm(h, vector(1), vector(2), 1e-5);
-    let logits = linear(h, x[2].clone(), Some(vector(2)), WeightLayout::InOut);
+    let logits = linear(h, x[2].clone(), Some(vector(2)), WeightLayout::InOut, None);
     let rows = 2 * TOKENS;
     let targets: Vec<i64> = (0..rows).map(|i| i64::try_from(i % WIDTH).unwrap()).collect();
     let targets = Tensor::<1, Int>::from_data(TensorData::new(targets, [rows]), &logits.device());

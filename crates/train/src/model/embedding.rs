@@ -1,6 +1,7 @@
 //! Token (and for GPT-2 position) embeddings.
 
 use burn::tensor::{Int, Tensor};
+use thinwire_ops::embedding;
 
 use super::block::INIT_STD;
 use super::{Architecture, Init, Leaves, Matrix, ParamSet};
@@ -34,9 +35,10 @@ impl Embedding {
     /// `ids: [samples, tokens]`, the first of them at position `start`, to `[samples, tokens, hidden]`.
     pub(crate) fn forward(&self, leaves: &Leaves, ids: Tensor<2, Int>, start: usize) -> Tensor<3> {
         let [samples, tokens] = ids.dims();
-        let h = leaves.matrix(self.tokens).select(0, ids.reshape([samples * tokens]));
-        let h = h.reshape([samples, tokens, self.hidden]);
-        // Summed in f32, and so are the gradients of a token's occurrences.
+        let (matrix, sum) = leaves.summed(self.tokens);
+        let ids = ids.reshape([samples * tokens]);
+        let h = embedding(matrix, ids, sum).reshape([samples, tokens, self.hidden]);
+        // The sum is in f32, and so are those of the gradients of a token's occurrences.
         leaves.dtype().cast(match self.positions {
             Some(positions) => h + leaves.matrix(positions).narrow(0, start, tokens).unsqueeze::<3>(),
             None => h,

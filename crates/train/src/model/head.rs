@@ -38,7 +38,8 @@ impl Head {
     pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>) -> Tensor<2> {
         let [samples, tokens, hidden] = h.dims();
         let x = self.norm.forward(leaves, h.reshape([samples * tokens, hidden]));
-        linear(x, leaves.matrix(self.output), None, WeightLayout::OutIn)
+        let (output, sum) = leaves.summed(self.output);
+        linear(x, output, None, WeightLayout::OutIn, sum)
     }
 }
 

@@ -37,6 +37,7 @@ impl Linear {
     /// `x: [rows, in]` to `[rows, out]`.
     pub(crate) fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
         let bias = self.bias.map(|bias| leaves.vector(bias));
-        linear(x, leaves.matrix(self.weight), bias, self.layout)
+        let (weight, sum) = leaves.summed(self.weight);
+        linear(x, weight, bias, self.layout, sum)
     }
 }

@@ -15,5 +15,5 @@ mod unit;
 pub use architecture::Architecture;
 pub use cache::KvCache;
 pub use head::token_losses;
-pub use params::{Init, Leaves, Matrix, ParamSet, Parameter, Vector};
+pub use params::{GradientSums, Init, Leaves, Matrix, ParamSet, Parameter, Vector};
 pub use unit::{Activation, Part};

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use thinwire_ops::GradientSum;
 
 use crate::config::Dtype;
 
@@ -154,48 +155,75 @@ impl ParamSet {
         self.params.iter().position(|p| p.name == name)
     }
 
-    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch.
-    pub fn leaves(&self) -> Leaves {
-        self.leaves_of(0..self.len())
+    /// Where the gradients of the set are summed.
+    pub fn gradient_sums(&self) -> GradientSums {
+        GradientSums(self.params.iter().map(|_| GradientSum::default()).collect())
+    }
+
+    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch. Its backward pass adds to `sums`.
+    pub fn leaves(&self, sums: &GradientSums) -> Leaves {
+        self.leaves_of(0..self.len(), sums)
     }
 
     /// The same for the parameters at `positions`, and constants for all others.
-    pub fn leaves_of(&self, positions: Range<usize>) -> Leaves {
+    pub fn leaves_of(&self, positions: Range<usize>, sums: &GradientSums) -> Leaves {
         self.collect_leaves(|at, value| {
-            let constant = Tensor::from_inner(value);
-            if positions.contains(&at) { constant.require_grad() } else { constant }
+            let value = Tensor::from_inner(value);
+            if positions.contains(&at) {
+                Leaf { value: value.require_grad(), sum: Some(sums.0[at].clone()) }
+            } else {
+                Leaf { value, sum: None }
+            }
         })
     }
 
     /// The same values without a graph, for evaluation.
     pub fn constants(&self) -> Leaves {
-        self.collect_leaves(|_, value| value)
+        self.collect_leaves(|_, value| Leaf { value, sum: None })
     }
 
-    fn collect_leaves(&self, leaf: impl Fn(usize, Tensor<1>) -> Tensor<1>) -> Leaves {
+    fn collect_leaves(&self, leaf: impl Fn(usize, Tensor<1>) -> Leaf) -> Leaves {
         let rounded = self.rounded.get_or_init(|| {
             let rounds = |p: &Parameter| p.is_weight && self.dtype != Dtype::F32;
             self.params.iter().map(|p| rounds(p).then(|| self.dtype.cast(p.value.clone()))).collect()
         });
         let values = self.params.iter().zip(rounded).map(|(p, rounded)| rounded.as_ref().unwrap_or(&p.value));
-        let tensors = values.enumerate().map(|(at, value)| leaf(at, value.clone())).collect();
+        let params = values.enumerate().map(|(at, value)| leaf(at, value.clone())).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
-        Leaves { tensors, shapes, dtype: self.dtype }
+        Leaves { params, shapes, dtype: self.dtype }
+    }
+}
+
+/// The gradients of a set's parameters, in order, summed over micro-batches. Clones are the same sums.
+#[derive(Clone, Debug)]
+pub struct GradientSums(Vec<GradientSum>);
+
+impl GradientSums {
+    /// Takes each parameter's, flat; `None` where no path led to it. The sums start anew.
+    pub fn take(&self) -> Vec<Option<Tensor<1>>> {
+        self.0.iter().map(GradientSum::take).collect()
     }
 }
 
 /// The parameters as one forward pass sees them.
 #[derive(Debug)]
 pub struct Leaves {
-    tensors: Vec<Tensor<1>>,
+    params: Vec<Leaf>,
     shapes: Vec<Vec<usize>>,
     dtype: Dtype,
+}
+
+#[derive(Debug)]
+struct Leaf {
+    value: Tensor<1>,
+    /// Where its gradient goes; `None` for a constant.
+    sum: Option<GradientSum>,
 }
 
 impl Leaves {
     /// A matrix in its own shape.
     pub fn matrix(&self, m: Matrix) -> Tensor<2> {
-        self.tensors[m.0].clone().reshape([self.shapes[m.0][0], self.shapes[m.0][1]])
+        self.params[m.0].value.clone().reshape([self.shapes[m.0][0], self.shapes[m.0][1]])
     }
 
     /// The number format of activations.
@@ -203,13 +231,27 @@ impl Leaves {
         self.dtype
     }
 
-    /// A vector.
-    pub fn vector(&self, v: Vector) -> Tensor<1> {
-        self.tensors[v.0].clone()
+    /// A matrix in its own shape for an operator that adds its gradient to a sum.
+    pub fn summed(&self, m: Matrix) -> (Tensor<2>, Option<&GradientSum>) {
+        let Leaf { value, sum: Some(sum) } = &self.params[m.0] else { return (self.matrix(m), None) };
+        let value = value.clone().inner().reshape([self.shapes[m.0][0], self.shapes[m.0][1]]);
+        // A leaf of its own: a path from the other one would have to have a gradient.
+        (Tensor::from_inner(value).require_grad(), Some(sum))
     }
 
-    /// Takes each parameter's gradient, flat and in order; `None` where no path led to it.
-    pub fn gradients(&self, gradients: &mut Gradients) -> Vec<Option<Tensor<1>>> {
-        self.tensors.iter().map(|leaf| leaf.grad_remove(gradients)).collect()
+    /// A vector.
+    pub fn vector(&self, v: Vector) -> Tensor<1> {
+        self.params[v.0].value.clone()
+    }
+
+    /// Ends a backward pass: adds the gradients that operators did not add themselves.
+    pub fn add_gradients(&self, tape: &mut Gradients) {
+        for Leaf { value, sum } in &self.params {
+            if let Some(sum) = sum
+                && let Some(gradient) = value.grad_remove(tape)
+            {
+                sum.add(gradient);
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::block::Block;
 use super::cache::KvCache;
 use super::embedding::Embedding;
 use super::head::Head;
-use super::{Architecture, Leaves, ParamSet, Parameter};
+use super::{Architecture, GradientSums, Leaves, ParamSet, Parameter};
 use crate::config::{Dtype, Unit};
 
 #[derive(Debug)]
@@ -122,15 +122,16 @@ impl Part {
         }
     }
 
-    /// Fresh autodiff leaves for the parameters of `units` (positions), and constants for all others.
+    /// Fresh autodiff leaves for the parameters of `units` (positions), whose backward pass adds to `sums`, and constants
+    /// for all others.
     ///
     /// # Panics
     /// When there are not so many units.
-    pub fn leaves_of(&self, units: Range<usize>) -> Leaves {
+    pub fn leaves_of(&self, units: Range<usize>, sums: &GradientSums) -> Leaves {
         let ranges = &self.ranges[units];
         let params =
             ranges.first().map_or(0, |range| range.start)..ranges.last().map_or(0, |range| range.end);
-        self.params.leaves_of(params)
+        self.params.leaves_of(params, sums)
     }
 
     /// Runs the units in order.

@@ -14,7 +14,7 @@ use self::checkpoints::Checkpoints;
 use self::graph::{Graph, Objective, Recorded};
 use self::host::{download, ids, loss_of, upload, values};
 use crate::data::MicroBatch;
-use crate::model::{Activation, KvCache, Part};
+use crate::model::{Activation, GradientSums, KvCache, Part};
 
 /// What a forward pass ends in.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Compute {
     device: Device,
     checkpointing: bool,
     in_flight: BTreeMap<u32, InFlight>,
-    gradients: Vec<Option<Tensor<1>>>,
+    gradients: GradientSums,
 }
 
 /// What is kept of a micro-batch between its forward and its backward pass.
@@ -54,7 +54,7 @@ enum InFlight {
 impl Compute {
     /// Wraps a part whose parameters live on `device` (without autodiff).
     pub fn new(part: Part, device: Device) -> Self {
-        let gradients = vec![None; part.params().len()];
+        let gradients = part.params().gradient_sums();
         Self { part, device, checkpointing: false, in_flight: BTreeMap::new(), gradients }
     }
 
@@ -97,7 +97,8 @@ impl Compute {
             let (kept, recorded) = Checkpoints::record(part, entered, objective, gradients);
             (InFlight::Checkpoints(Box::new(kept)), recorded)
         } else {
-            let (graph, recorded) = Graph::record(part, 0..part.units().len(), entered, Some(objective));
+            let units = 0..part.units().len();
+            let (graph, recorded) = Graph::record(part, units, entered, Some(objective), gradients);
             (InFlight::Graph(Box::new(graph)), recorded)
         };
         self.in_flight.insert(index, kept);
@@ -117,7 +118,7 @@ impl Compute {
         let Self { part, device, gradients, .. } = self;
         let upstream = upstream.map(|g| upload(g, part.params().dtype(), device));
         let gradient = match kept {
-            InFlight::Graph(graph) => graph.backward(upstream, gradients),
+            InFlight::Graph(graph) => graph.backward(upstream),
             InFlight::Checkpoints(kept) => kept.backward(part, upstream, gradients),
         };
         gradient.map(download)
@@ -130,8 +131,7 @@ impl Compute {
 
     /// The step's gradients in parameter order; the sums start anew.
     pub fn take_gradients(&mut self) -> Vec<Option<Tensor<1>>> {
-        let fresh = vec![None; self.gradients.len()];
-        std::mem::replace(&mut self.gradients, fresh)
+        self.gradients.take()
     }
 
     /// A forward pass without a graph.

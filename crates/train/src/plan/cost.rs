@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::config::{Dtype, StageUnits, Unit};
-use crate::model::{Activation, Architecture, Init, Parameter, Part, token_losses};
+use crate::model::{Activation, Architecture, GradientSums, Init, Parameter, Part, token_losses};
 
 /// Measured runs of a unit, after one that warms it up.
 const RUNS: usize = 5;
@@ -74,11 +74,12 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn measure(&self, unit: Unit) -> UnitCost {
         let part = Part::new(self.arch, &[unit], 0, self.device).in_dtype(self.dtype);
+        let sums = part.params().gradient_sums();
         let start = Instant::now();
-        self.run(&part);
-        let mut runs = vec![self.run(&part)];
+        self.run(&part, &sums);
+        let mut runs = vec![self.run(&part, &sums)];
         while runs.len() < RUNS && start.elapsed() < BUDGET {
-            runs.push(self.run(&part));
+            runs.push(self.run(&part, &sums));
         }
         let boundary = match unit {
             Unit::Head => 0,
@@ -94,13 +95,13 @@ impl Bench<'_> {
     }
 
     /// Seconds of one forward and one backward pass.
-    fn run(&self, part: &Part) -> (f64, f64) {
+    fn run(&self, part: &Part, sums: &GradientSums) -> (f64, f64) {
         let x = if part.has_embedding() {
             Activation::Ids(self.ids())
         } else {
             Activation::Hidden(self.hidden().require_grad())
         };
-        let leaves = part.params().leaves();
+        let leaves = part.params().leaves(sums);
         let targets = self.ids().reshape([self.samples * self.tokens]);
         let upstream = self.hidden();
         self.sync();
@@ -114,7 +115,8 @@ impl Bench<'_> {
             Activation::Hidden(h) => (self.seconds_since(start), (h * upstream).sum().backward()),
             Activation::Ids(_) => unreachable!("no unit gives token ids"),
         };
-        leaves.gradients(&mut gradients);
+        leaves.add_gradients(&mut gradients);
+        sums.take();
         if let Activation::Hidden(h) = x {
             h.grad_remove(&mut gradients);
         }

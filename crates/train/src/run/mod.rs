@@ -1,5 +1,6 @@
 //! A run from its configuration: what every stage derives from it, and one stage's life.
 
+mod bench;
 mod connect;
 mod error;
 mod folder;
@@ -8,6 +9,7 @@ mod setup;
 mod train;
 
 pub use crate::pipeline::Stop;
+pub use bench::{Bench, BenchReport, BenchStep, Phases};
 pub use connect::{Neighborhood, Next, Previous, connect};
 pub use error::RunError;
 pub use folder::{CHECKPOINTS, CONFIG_FILE, FindError, FoundCheckpoint};

@@ -77,10 +77,23 @@ impl Setup {
     /// # Errors
     /// As [`Setup::load`].
     pub fn load_with(config: Config, progress: &mut dyn FnMut(Progress)) -> Result<Self, RunError> {
+        let own = config.run.dir.join("tokens");
+        let configured = config.data.cache.clone();
+        let cache = configured.as_deref().map_or(Cache::IfLarge(&own), Cache::Always);
+        Self::load_cached(config, cache, progress)
+    }
+
+    /// As [`Setup::load_with`], the tokenized data in `cache` whatever the configuration says.
+    pub(super) fn load_cached(
+        config: Config,
+        cache: Cache<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, RunError> {
         let Preview { mut config, architecture, map, tokenizer } = Preview::load(config)?;
         let map = map.ok_or(RunError::NoLayerMap)?;
         let mut open = |key, sources| {
-            open(&config, sources, &tokenizer, progress).map_err(|source| RunError::Data { key, source })
+            open(&config, sources, &tokenizer, cache, progress)
+                .map_err(|source| RunError::Data { key, source })
         };
         let train = open("data.train", &config.data.train)?;
         let heldout =
@@ -274,13 +287,9 @@ fn open(
     config: &Config,
     sources: &Sources,
     tokenizer: &Tokenizer,
+    cache: Cache<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Dataset, DataError> {
-    let own = config.run.dir.join("tokens");
-    let cache = match &config.data.cache {
-        Some(folder) => Cache::Always(folder),
-        None => Cache::IfLarge(&own),
-    };
     let (settings, sequence) = (config.data.settings(), config.train.sequence);
     Dataset::open(&sources.0, &settings, tokenizer, sequence, cache, progress)
 }

@@ -28,7 +28,8 @@ pub(crate) fn pass(parts: &[Part], [inputs, targets]: [Vec<i64>; 2], shape: [usi
     let inputs = Tensor::<2, Int>::from_data(TensorData::new(inputs, shape), &autodiff);
     let targets = Tensor::<2, Int>::from_data(TensorData::new(targets, shape), &autodiff);
 
-    let leaves: Vec<_> = parts.iter().map(|p| p.params().leaves()).collect();
+    let sums: Vec<_> = parts.iter().map(|p| p.params().gradient_sums()).collect();
+    let leaves: Vec<_> = parts.iter().zip(&sums).map(|(p, sums)| p.params().leaves(sums)).collect();
     let mut entered = Vec::new();
     let mut left = Vec::new();
     let mut x = Activation::Ids(inputs);
@@ -59,8 +60,8 @@ pub(crate) fn pass(parts: &[Part], [inputs, targets]: [Vec<i64>; 2], shape: [usi
         if let Activation::Hidden(h) = &entered[index] {
             upstream = Some(h.grad_remove(&mut tape).expect("the boundary has a gradient").into_data());
         }
-        let grads = leaves[index].gradients(&mut tape);
-        let named = part.params().iter().zip(grads).map(|(p, g)| {
+        leaves[index].add_gradients(&mut tape);
+        let named = part.params().iter().zip(sums[index].take()).map(|(p, g)| {
             let g = g.unwrap_or_else(|| panic!("{} has no gradient", p.name));
             (p.name.clone(), g.into_data().try_to_vec::<f32>().unwrap())
         });

@@ -4,7 +4,7 @@
 use burn::tensor::Tensor;
 
 use super::graph::{Graph, Objective, Recorded};
-use crate::model::{Activation, Part};
+use crate::model::{Activation, GradientSums, Part};
 
 /// A micro-batch between its forward and its backward pass.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Checkpoints {
         part: &Part,
         entered: Activation,
         objective: Objective<'_>,
-        sums: &mut [Option<Tensor<1>>],
+        sums: &GradientSums,
     ) -> (Self, Recorded) {
         let units = part.units().len();
         let mut kept = Self { embedding: None, blocks: Vec::new(), from_head: None };
@@ -32,7 +32,7 @@ impl Checkpoints {
         let mut h = match entered {
             Activation::Hidden(h) => h,
             ids => {
-                let (embedding, recorded) = Graph::record(part, 0..1, ids, None);
+                let (embedding, recorded) = Graph::record(part, 0..1, ids, None, sums);
                 let Recorded::Hidden(h) = recorded else { unreachable!("an embedding has no loss") };
                 kept.embedding = Some(embedding);
                 blocks.start = 1;
@@ -49,8 +49,9 @@ impl Checkpoints {
         if !part.has_head() {
             return (kept, Recorded::Hidden(h));
         }
-        let (head, loss) = Graph::record(part, units - 1..units, Activation::Hidden(h), Some(objective));
-        kept.from_head = head.backward(None, sums);
+        let (head, loss) =
+            Graph::record(part, units - 1..units, Activation::Hidden(h), Some(objective), sums);
+        kept.from_head = head.backward(None);
         (kept, loss)
     }
 
@@ -59,16 +60,16 @@ impl Checkpoints {
         self,
         part: &Part,
         upstream: Option<Tensor<3>>,
-        sums: &mut [Option<Tensor<1>>],
+        sums: &GradientSums,
     ) -> Option<Tensor<3>> {
         let Self { embedding, blocks, from_head } = self;
         let mut upstream = from_head.or(upstream);
         for (unit, entered) in blocks.into_iter().rev() {
-            let (graph, _) = Graph::record(part, unit..unit + 1, Activation::Hidden(entered), None);
-            upstream = graph.backward(upstream, sums);
+            let (graph, _) = Graph::record(part, unit..unit + 1, Activation::Hidden(entered), None, sums);
+            upstream = graph.backward(upstream);
         }
         match embedding {
-            Some(graph) => graph.backward(upstream, sums),
+            Some(graph) => graph.backward(upstream),
             None => upstream,
         }
     }
@@ -117,15 +118,15 @@ mod tests {
             (&units[3..], Activation::Hidden(hidden()), vec![0]),
         ] {
             let part = Part::new(&ARCH, units, 1, &device);
-            let mut sums = vec![None; part.params().len()];
+            let sums = part.params().gradient_sums();
             let batch = batch();
             let objective = Objective { batch: &batch, weight: 0.25 };
-            let (kept, recorded) = Checkpoints::record(&part, entered, objective, &mut sums);
+            let (kept, recorded) = Checkpoints::record(&part, entered, objective, &sums);
             assert_eq!(kept.blocks.iter().map(|(unit, _)| *unit).collect::<Vec<_>>(), blocks);
             assert_eq!(kept.embedding.is_some(), part.has_embedding());
             assert_eq!(kept.from_head.is_some(), part.has_head());
             assert_eq!(matches!(recorded, Recorded::Loss(_)), part.has_head());
-            let differentiated = sums.iter().filter(|sum| sum.is_some()).count();
+            let differentiated = sums.take().iter().filter(|sum| sum.is_some()).count();
             assert_eq!(differentiated, if part.has_head() { 2 } else { 0 }, "the head's norm and matrix");
         }
     }

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::host::loss_of;
 use crate::data::MicroBatch;
-use crate::model::{Activation, Leaves, Part};
+use crate::model::{Activation, GradientSums, Leaves, Part};
 
 /// A run of units between its forward and its backward pass.
 #[derive(Debug)]
@@ -43,7 +43,8 @@ pub(super) enum Recorded {
 }
 
 impl Graph {
-    /// Runs `units` of `part` (positions in it) on `entered`: ids, or the residual stream from outside the graph.
+    /// Runs `units` of `part` (positions in it) on `entered`: ids, or the residual stream from outside the graph. The
+    /// backward pass will add to `sums`.
     ///
     /// # Panics
     /// When the head is among the units and there is no objective.
@@ -52,8 +53,9 @@ impl Graph {
         units: Range<usize>,
         entered: Activation,
         objective: Option<Objective<'_>>,
+        sums: &GradientSums,
     ) -> (Self, Recorded) {
-        let leaves = part.leaves_of(units.clone());
+        let leaves = part.leaves_of(units.clone(), sums);
         let (entered, input) = match entered {
             Activation::Hidden(h) => {
                 let h = Tensor::from_inner(h).require_grad();
@@ -76,13 +78,9 @@ impl Graph {
         (Self { leaves, entered, left }, recorded)
     }
 
-    /// Adds the parameters' gradients to `sums` and gives that of what entered. `upstream` is the gradient of the residual
-    /// stream that left, `None` behind the loss.
-    pub(super) fn backward(
-        self,
-        upstream: Option<Tensor<3>>,
-        sums: &mut [Option<Tensor<1>>],
-    ) -> Option<Tensor<3>> {
+    /// Adds the parameters' gradients to their sums and gives that of what entered. `upstream` is the gradient of the
+    /// residual stream that left, `None` behind the loss.
+    pub(super) fn backward(self, upstream: Option<Tensor<3>>) -> Option<Tensor<3>> {
         let Self { leaves, entered, left } = self;
         let mut tape = match (left, upstream) {
             (Left::Loss(loss), None) => loss.backward(),
@@ -90,12 +88,7 @@ impl Graph {
             (Left::Hidden(h), Some(upstream)) => (h * Tensor::from_inner(upstream)).sum().backward(),
             _ => unreachable!("the loss has no gradient above it, and everything else does"),
         };
-        for (sum, gradient) in sums.iter_mut().zip(leaves.gradients(&mut tape)) {
-            *sum = match (sum.take(), gradient) {
-                (Some(sum), Some(gradient)) => Some(sum + gradient),
-                (sum, gradient) => sum.or(gradient),
-            };
-        }
+        leaves.add_gradients(&mut tape);
         entered.map(|h| h.grad_remove(&mut tape).expect("the units pass a gradient through"))
     }
 }
