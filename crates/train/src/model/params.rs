@@ -1,5 +1,7 @@
 //! The parameters of a stage: one ordered, named list that everything else walks.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 /// How a parameter starts.
@@ -11,6 +13,8 @@ pub enum Init {
     Ones,
     /// Gaussian of this standard deviation.
     Normal(f32),
+    /// Uniform from minus this bound to the bound (A of adapters).
+    Uniform(f32),
 }
 
 /// One named tensor.
@@ -22,6 +26,9 @@ pub struct Parameter {
     pub shape: Vec<usize>,
     /// The values, flat, without autodiff.
     pub value: Tensor<1>,
+    /// Whether training changes it: all but the weights that adapters adapt. A frozen one has no gradient and no state,
+    /// and is in no checkpoint.
+    pub trainable: bool,
 }
 
 impl Parameter {
@@ -58,6 +65,10 @@ pub struct ParamSet {
     device: Device,
     /// `None` for parameters that are zero until their values are loaded.
     seed: Option<u64>,
+    /// The same for adapters.
+    adapter_seed: Option<u64>,
+    /// Whether parameters that are no adapters are.
+    frozen: bool,
     params: Vec<Parameter>,
 }
 
@@ -65,7 +76,19 @@ impl ParamSet {
     /// An empty set; `device` is without autodiff, `seed` starts every parameter; without one they are zero, for values
     /// that are loaded.
     pub fn new(device: Device, seed: Option<u64>) -> Self {
-        Self { device, seed, params: Vec::new() }
+        Self { device, seed, adapter_seed: seed, frozen: false, params: Vec::new() }
+    }
+
+    /// The same, but adapters start from `seed`.
+    #[must_use]
+    pub fn with_adapters_from(self, seed: u64) -> Self {
+        Self { adapter_seed: Some(seed), ..self }
+    }
+
+    /// The same, but what is appended is frozen, except adapters.
+    #[must_use]
+    pub fn frozen(self) -> Self {
+        Self { frozen: true, ..self }
     }
 
     /// Appends a matrix.
@@ -76,22 +99,24 @@ impl ParamSet {
 
     /// Appends a matrix that starts as the one named `twin` does.
     pub fn matrix_like(&mut self, name: String, shape: [usize; 2], init: Init, twin: &str) -> Matrix {
-        let values = self.start(init, twin, shape.iter().product());
-        Matrix(self.push(name, shape.to_vec(), values))
+        let values = start(self.seed, init, twin, shape.iter().product());
+        Matrix(self.push(name, shape.to_vec(), values, !self.frozen))
+    }
+
+    /// Appends a matrix of an adapter.
+    pub fn adapter(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
+        let values = start(self.adapter_seed, init, &name, shape.iter().product());
+        Matrix(self.push(name, shape.to_vec(), values, true))
     }
 
     /// Appends a vector.
     pub fn vector(&mut self, name: String, len: usize, init: Init) -> Vector {
-        let values = self.start(init, &name, len);
-        Vector(self.push(name, vec![len], values))
+        let values = start(self.seed, init, &name, len);
+        Vector(self.push(name, vec![len], values, !self.frozen))
     }
 
-    fn start(&self, init: Init, name: &str, len: usize) -> Vec<f32> {
-        self.seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len))
-    }
-
-    fn push(&mut self, name: String, shape: Vec<usize>, values: Vec<f32>) -> usize {
-        self.params.push(Parameter { value: self.upload(values), name, shape });
+    fn push(&mut self, name: String, shape: Vec<usize>, values: Vec<f32>, trainable: bool) -> usize {
+        self.params.push(Parameter { value: self.upload(values), name, shape, trainable });
         self.params.len() - 1
     }
 
@@ -111,6 +136,12 @@ impl ParamSet {
         self.params.iter_mut()
     }
 
+    /// The positions in `range` of the parameters that training changes, with these.
+    pub fn trainable(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, &Parameter)> {
+        let in_range = self.params.iter().enumerate().skip(range.start).take(range.len());
+        in_range.filter(|(_, parameter)| parameter.trainable)
+    }
+
     /// How many parameters there are.
     pub fn len(&self) -> usize {
         self.params.len()
@@ -126,21 +157,29 @@ impl ParamSet {
         self.params.iter().position(|p| p.name == name)
     }
 
-    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch.
+    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch. Frozen parameters are constants in it,
+    /// so nothing is computed for their gradients.
     pub fn leaves(&self) -> Leaves {
-        self.collect_leaves(|value| Tensor::from_inner(value).require_grad())
+        self.collect_leaves(|parameter| {
+            let value = Tensor::from_inner(parameter.value.clone());
+            if parameter.trainable { value.require_grad() } else { value }
+        })
     }
 
     /// The same values without a graph, for evaluation.
     pub fn constants(&self) -> Leaves {
-        self.collect_leaves(|value| value)
+        self.collect_leaves(|parameter| parameter.value.clone())
     }
 
-    fn collect_leaves(&self, leaf: impl Fn(Tensor<1>) -> Tensor<1>) -> Leaves {
-        let tensors = self.params.iter().map(|p| leaf(p.value.clone())).collect();
+    fn collect_leaves(&self, leaf: impl Fn(&Parameter) -> Tensor<1>) -> Leaves {
+        let tensors = self.params.iter().map(leaf).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
         Leaves { tensors, shapes }
     }
+}
+
+fn start(seed: Option<u64>, init: Init, name: &str, len: usize) -> Vec<f32> {
+    seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len))
 }
 
 /// The parameters as one forward pass sees them.

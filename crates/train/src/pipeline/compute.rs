@@ -107,14 +107,17 @@ impl Compute {
         forwarded
     }
 
-    /// The backward pass of micro-batch `index`: adds to the gradients and returns the one of the activation that
-    /// entered. `upstream` is the gradient of the activation that left, `None` on the last stage.
+    /// The backward pass of micro-batch `index`: adds to the gradients (frozen parameters have none) and returns the one
+    /// of the activation that entered. `upstream` is the gradient of the activation that left, `None` on the last stage.
     ///
     /// # Panics
     /// When the micro-batch had no forward pass.
     pub fn backward(&mut self, index: u32, upstream: Option<HostTensor>) -> Option<HostTensor> {
         let InFlight { leaves, entered, left } =
             self.in_flight.remove(&index).expect("the schedule runs the forward pass first");
+        if entered.is_none() && !self.part.trains() {
+            return None;
+        }
         let mut tape = match (left, upstream) {
             (Output::Loss(loss), None) => loss.backward(),
             (Output::Hidden(h), Some(up)) => {

@@ -104,6 +104,9 @@ impl Bench<'_> {
                 let loss = token_losses(logits, targets).mean();
                 (self.seconds_since(start), loss.backward())
             }
+            Activation::Hidden(_) if part.has_embedding() && !part.trains() => {
+                return (self.seconds_since(start), 0.0);
+            }
             Activation::Hidden(h) => (self.seconds_since(start), (h * upstream).sum().backward()),
             Activation::Ids(_) => unreachable!("no unit gives token ids"),
         };
@@ -165,6 +168,7 @@ mod tests {
             norm_eps: 1e-5,
             rope_theta: 10_000.0,
             rope_scaling: None,
+            lora: None,
         }
     }
 

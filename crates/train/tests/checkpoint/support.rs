@@ -30,6 +30,7 @@ pub(crate) fn architecture(family: Family) -> Architecture {
         norm_eps: 1e-5,
         rope_theta: 10_000.0,
         rope_scaling: None,
+        lora: None,
     }
 }
 
