@@ -7,7 +7,6 @@ use std::path::Path;
 use thinwire_link::memory;
 use thinwire_pretrained::Pretrained;
 use thinwire_train::config::{Config, TokenizerSource};
-use thinwire_train::data::Tokenizer;
 use thinwire_train::evaluate::SavedModel;
 use thinwire_train::export::{ExportFormat, ExportOptions, Exporter};
 use thinwire_train::run::{Resume, Setup};
@@ -86,6 +85,7 @@ fn every_split_is_bit_equal() {
 fn a_checkpoint_has_adapters_alone() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path(), &folder("smollm2"), &[r#"lora.targets=["v_proj"]"#]).unwrap();
+    assert_eq!(Config::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
     let (_, _, files) = finished(&config, Resume::Fresh);
     assert_eq!(files.len(), 10, "two for each unit");
     for (name, bytes) in files {
@@ -122,10 +122,6 @@ fn a_resumed_run_is_a_straight_one_to_the_bit() {
     }
 }
 
-fn logarithm(perplexity: f64) -> f64 {
-    perplexity.ln()
-}
-
 #[test]
 fn adapters_are_evaluated_and_merged() {
     for model in ["gpt2", "smollm2", "qwen2", "qwen3"] {
@@ -139,7 +135,7 @@ fn adapters_are_evaluated_and_merged() {
 
         let text = dir.path().join("train.txt");
         let saved = SavedModel::open(&config.run.dir, None).unwrap();
-        let own = logarithm(perplexity(&saved, &text));
+        let own = perplexity(&saved, &text).ln();
         assert!((own - last).abs() < 1e-6, "{model}: {own}, at the end of training {last}");
 
         let merged = dir.path().join("merged");
@@ -147,7 +143,7 @@ fn adapters_are_evaluated_and_merged() {
         Exporter::new(&saved).unwrap().write(&merged, options, || ()).unwrap();
         let opened = Pretrained::open(&merged).unwrap();
         assert_eq!(opened.config(), Pretrained::open(folder(model)).unwrap().config());
-        let found = logarithm(perplexity(&SavedModel::open(&merged, None).unwrap(), &text));
+        let found = perplexity(&SavedModel::open(&merged, None).unwrap(), &text).ln();
         assert!((own - found).abs() < 1e-5, "{model}: {own}, merged {found}");
     }
 }
@@ -174,7 +170,6 @@ fn the_model_must_be_the_one_of_training() {
     assert!(SavedModel::open(&config.run.dir, None).is_ok());
     fs::remove_file(config.run.dir.join("thinwire.toml")).unwrap();
     let tokenizer = TokenizerSource::File(folder("smollm2").join("tokenizer.json"));
-    assert!(Tokenizer::load(&tokenizer).is_ok());
     let error = SavedModel::open(&config.run.dir, Some(&tokenizer)).unwrap_err().to_string();
     assert!(error.starts_with("the checkpoint has adapters alone"), "{error}");
 }
@@ -199,10 +194,7 @@ fn what_no_model_can_have_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (value, expected) in [
         ("lora.rank=0", "lora.rank = 0: expected from 1 to "),
-        (
-            "lora.rank=17",
-            "lora.rank = 17: expected from 1 to 8, the smaller side of self_attn.k_proj [8, 16]",
-        ),
+        ("lora.rank=9", "lora.rank = 9: expected from 1 to 8, the smaller side of self_attn.k_proj [8, 16]"),
         (r#"lora.targets=["c_attn"]"#, "lora.targets = \"c_attn\": expected linear layers of a llama block"),
         (r#"lora.targets=["proj"]"#, "ends of their names: self_attn.q_proj, self_attn.k_proj, "),
         ("lora.targets=[]", "lora.targets = []: expected linear layers"),
