@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{failure, json, thinwire};
-use run::Run;
+use run::{GPT2, Run};
 
 #[test]
 fn a_folder_is_replaced_on_demand_if_it_holds_a_model_alone() {
@@ -65,7 +65,7 @@ fn a_folder_is_replaced_on_demand_if_it_holds_a_model_alone() {
 
 #[test]
 fn adapters_are_exported_by_themselves_or_merged() {
-    let run = Run::train(&[]);
+    let run = Run::train(&GPT2);
     let error = failure(&mut export_of(&run.dir(), &run.beside("none"), &["--adapter"]), 1);
     assert!(error.contains("has no adapters: it was not trained with [lora]"), "{error}");
 
@@ -74,7 +74,7 @@ fn adapters_are_exported_by_themselves_or_merged() {
     let recipe = r#"
         run = { dir = "lora" }
         model = { pretrained = "base" }
-        lora = { rank = 2, targets = ["q_proj", "v_proj"] }
+        lora = { rank = 2, targets = ["c_attn"] }
         data = { train = "train.txt" }
         train = { steps = 2, sequence = 32, micro_batch = 3, micro_batches = 2 }
         pipeline = { stages = 3, layers = ["embed", "0-1", "head"] }
@@ -82,21 +82,24 @@ fn adapters_are_exported_by_themselves_or_merged() {
     fs::write(run.beside("lora.toml"), recipe).unwrap();
     assert!(thinwire(["train"]).arg(run.beside("lora.toml")).output().unwrap().status.success());
 
-    // Of each block, 2 x (32 + 32) values for the queries, 2 x (32 + 16) for the values.
+    // Of each of two blocks, 2 x (32 + 96) values.
     let lora = run.beside("lora");
     for path in [run.beside("lora.toml"), lora.join("thinwire.toml"), lora.clone()] {
         let report = json(thinwire(["inspect"]).arg(&path));
-        assert_eq!((&report["trainable"], &report["stages"][0]["trainable"]), (&448.into(), &0.into()));
+        assert_eq!((&report["trainable"], &report["stages"][0]["trainable"]), (&512.into(), &0.into()));
         let all = report["parameters"].as_u64().unwrap();
         assert!(all > 20_000, "{all}");
         let text = thinwire(["inspect"]).arg(&path).output().unwrap();
         let text = String::from_utf8(text.stdout).unwrap();
-        assert!(text.contains("448"), "{text}");
+        assert!(text.contains("512"), "{text}");
     }
+
+    let planned = json(thinwire(["inspect"]).arg(run.beside("lora.toml")));
+    assert_eq!(planned["tied_gradient_bytes"], 0, "the tied matrix is frozen");
 
     let adapter = run.beside("adapter");
     let report = json(&mut export_of(&lora, &adapter, &["--adapter"]));
-    assert_eq!((&report["parameters"], &report["adapter"]), (&448.into(), &true.into()));
+    assert_eq!((&report["parameters"], &report["adapter"]), (&512.into(), &true.into()));
     let config = fs::read(adapter.join("adapter_config.json")).unwrap();
     let config: serde_json::Value = serde_json::from_slice(&config).unwrap();
     assert_eq!(
@@ -106,8 +109,8 @@ fn adapters_are_exported_by_themselves_or_merged() {
     assert_eq!(config["base_model_name_or_path"], fs::canonicalize(&base).unwrap().to_str().unwrap());
     let weights = fs::read(adapter.join("adapter_model.safetensors")).unwrap();
     let weights = String::from_utf8_lossy(&weights);
-    for name in ["0.self_attn.q_proj.lora_A", "1.self_attn.v_proj.lora_B"] {
-        assert!(weights.contains(&format!("\"base_model.model.model.layers.{name}.weight\"")), "{weights}");
+    for name in ["0.attn.c_attn.lora_A", "1.attn.c_attn.lora_B"] {
+        assert!(weights.contains(&format!("\"base_model.model.transformer.h.{name}.weight\"")), "{weights}");
     }
 
     let error = failure(&mut export_of(&lora, &adapter, &[]), 1);

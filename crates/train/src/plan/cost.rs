@@ -152,6 +152,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
     use crate::config::Family;
+    use crate::model::Lora;
 
     fn arch(family: Family, layers: usize) -> Architecture {
         Architecture {
@@ -188,6 +189,15 @@ mod tests {
                 Part::new(&arch, &whole, 0, &device).params().iter().map(Parameter::len).sum();
             assert_eq!(costs.iter().map(|cost| cost.parameters).sum::<usize>(), parameters);
         }
+    }
+
+    #[test]
+    fn adapters_are_measured() {
+        let lora = Lora { rank: 2, alpha: 4.0, targets: vec!["q_proj".into(), "up_proj".into()] };
+        let arch = Architecture { lora: Some(lora), ..arch(Family::Llama, 1) };
+        let [embed, block, head] = measure(&arch, 2, 9, &Device::flex())[..] else { panic!("three units") };
+        assert_eq!(embed.backward, 0.0, "nothing is trained there");
+        assert!(block.backward > 0.0 && head.backward > 0.0);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(crate) fn facts(arch: &Architecture, stages: &[&str]) -> RunFacts {
     RunFacts {
         run: format!("run with {} stages", stages.len()),
         architecture: arch.clone(),
+        base: None,
         stages: units(stages),
         seed: u64::MAX,
         tokenizer: "byte".into(),

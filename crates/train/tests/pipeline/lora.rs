@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use burn::tensor::Device;
 use thinwire_link::memory;
 use thinwire_pretrained::Pretrained;
-use thinwire_train::config::{Config, TokenizerSource};
+use thinwire_train::checkpoint::load_part;
+use thinwire_train::config::{Config, TokenizerSource, Unit};
 use thinwire_train::evaluate::SavedModel;
 use thinwire_train::export::{ExportFormat, ExportOptions, Exporter};
 use thinwire_train::run::{Resume, Setup};
@@ -88,6 +90,9 @@ fn a_checkpoint_has_adapters_alone() {
     assert_eq!(Config::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
     let (_, _, files) = finished(&config, Resume::Fresh);
     assert_eq!(files.len(), 10, "two for each unit");
+    let dir = config.run.dir.join("checkpoints");
+    let error = load_part(&dir, 4, &[Unit::Block(0)], &Device::flex()).unwrap_err().to_string();
+    assert!(error.contains("parameters: expected those of a whole model, found adapters alone"), "{error}");
     for (name, bytes) in files {
         let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
         let mut names: Vec<&str> = tensors.names();
