@@ -1,7 +1,6 @@
 //! What a model is: the numbers from which every unit is built.
 
 use serde::{Deserialize, Serialize};
-
 use thinwire_ops::WeightLayout;
 
 use super::Lora;
