@@ -25,7 +25,7 @@ mod tokenizer;
 
 pub use config::{DecoderConfig, Family, Rope, RopeScaling, TensorSpec};
 pub use error::Error;
-pub use export::{Export, ExportFormat, export};
+pub use export::{AdapterConfig, AdapterExport, Export, ExportFormat, export, export_adapter};
 pub use format::Format;
 pub use gguf::{Array, Gguf, Metadata, Value};
 pub use pretrained::Pretrained;

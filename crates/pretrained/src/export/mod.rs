@@ -1,14 +1,16 @@
 //! A model folder as the transformers library loads it, on its way out.
 
+mod adapter;
 mod files;
 mod publish;
 mod weights;
 
-use std::fs;
 use std::path::Path;
 
 use half::{bf16, f16};
 use safetensors::tensor::Dtype;
+
+pub use adapter::{AdapterConfig, AdapterExport, export_adapter};
 
 use crate::{DecoderConfig, Error, TensorSpec, TokenizerFiles};
 
@@ -114,21 +116,16 @@ where
 {
     let folder = folder.as_ref();
     export.config.validate(folder)?;
-    let earlier = publish::earlier(folder, export.replace)?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-    let prefix = format!(".{name}.");
-    let mut temporary = tempfile::Builder::new();
-    temporary.prefix(&prefix).suffix(".tmp");
-    #[cfg(unix)]
-    temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777)); // less the umask, as any new folder
-    let temporary = temporary.tempdir_in(parent).map_err(Error::io("create a folder in", parent))?;
+    publish::write_folder(folder, export.replace, |temporary| {
+        weights::write(temporary, export, &mut |spec| named(spec, tensor(spec)))?;
+        files::write(temporary, export)
+    })
+}
 
-    weights::write(temporary.path(), export, &mut |spec| {
-        let source = |source: E| Error::Source { name: spec.name.clone(), source: source.into() };
-        tensor(spec).map_err(source)
-    })?;
-    files::write(temporary.path(), export)?;
-    publish::publish(temporary, folder, parent, earlier)
+/// An error of the caller's, with the tensor that it is about.
+fn named<E>(spec: &TensorSpec, values: Result<Vec<f32>, E>) -> Result<Vec<f32>, Error>
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    values.map_err(|source| Error::Source { name: spec.name.clone(), source: source.into() })
 }

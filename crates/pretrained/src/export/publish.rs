@@ -6,14 +6,36 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::adapter::{ADAPTER_CONFIG, ADAPTER_WEIGHTS};
 use crate::Error;
 use crate::error::require;
 use crate::folder::{CONFIG, INDEX};
 use crate::tokenizer::{CHAT_TEMPLATE, GENERATION_CONFIG, TOKENIZER, TOKENIZER_CONFIG};
 
+/// Lets `write` fill a temporary folder beside `folder`, and gives it that name when all of it is on the disk; after an
+/// error nothing is left. With `replace`, a folder that holds exported files and nothing else may be there already.
+pub(super) fn write_folder(
+    folder: &Path,
+    replace: bool,
+    write: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let earlier = earlier(folder, replace)?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    let prefix = format!(".{name}.");
+    let mut temporary = tempfile::Builder::new();
+    temporary.prefix(&prefix).suffix(".tmp");
+    #[cfg(unix)]
+    temporary.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777)); // less the umask, as any new folder
+    let temporary = temporary.tempdir_in(parent).map_err(Error::io("create a folder in", parent))?;
+    write(temporary.path())?;
+    publish(temporary, folder, parent, earlier)
+}
+
 /// What is under the name already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Earlier {
+enum Earlier {
     /// Nothing, or an empty folder.
     Nothing,
     /// A model that may be replaced.
@@ -21,7 +43,7 @@ pub(super) enum Earlier {
 }
 
 /// Looks at `folder`, which must be free, or with `replace` hold nothing but a model.
-pub(super) fn earlier(folder: &Path, replace: bool) -> Result<Earlier, Error> {
+fn earlier(folder: &Path, replace: bool) -> Result<Earlier, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Earlier::Nothing),
@@ -40,19 +62,15 @@ pub(super) fn earlier(folder: &Path, replace: bool) -> Result<Earlier, Error> {
     Ok(earlier)
 }
 
-/// Whether [`export`](super::export()) gives a file this name.
+/// Whether an export gives a file this name.
 fn is_ours(name: &str) -> bool {
-    let others = [CONFIG, INDEX, TOKENIZER, TOKENIZER_CONFIG, CHAT_TEMPLATE, GENERATION_CONFIG];
+    let model = [CONFIG, INDEX, TOKENIZER, TOKENIZER_CONFIG, CHAT_TEMPLATE, GENERATION_CONFIG];
+    let others = [&model[..], &[ADAPTER_CONFIG, ADAPTER_WEIGHTS]].concat();
     others.contains(&name) || (name.starts_with("model") && name.ends_with(".safetensors"))
 }
 
 /// Gives the finished folder `temporary` the name `folder`, in `parent`.
-pub(super) fn publish(
-    temporary: TempDir,
-    folder: &Path,
-    parent: &Path,
-    earlier: Earlier,
-) -> Result<(), Error> {
+fn publish(temporary: TempDir, folder: &Path, parent: &Path, earlier: Earlier) -> Result<(), Error> {
     sync_folder(temporary.path())?;
     match earlier {
         Earlier::Nothing => fs::rename(temporary.path(), folder).map_err(Error::io("create", folder))?,

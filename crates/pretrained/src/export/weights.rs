@@ -8,7 +8,7 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value, json};
 
-use super::{Export, files};
+use super::{Export, ExportFormat, files};
 use crate::error::require;
 use crate::folder::{INDEX, WEIGHTS};
 use crate::{Error, TensorSpec};
@@ -28,12 +28,13 @@ pub(super) fn write(
         count => (1..=count).map(|shard| format!("model-{shard:05}-of-{count:05}.safetensors")).collect(),
     };
     for (shard, name) in shards.iter().zip(&names) {
-        write_file(&folder.join(name), export, shard, tensor)?;
+        let tensors: Vec<(&str, &TensorSpec)> = shard.iter().map(|spec| (&*spec.name, spec)).collect();
+        write_file(&folder.join(name), export.format, &tensors, tensor)?;
     }
     if shards.len() == 1 {
         return Ok(());
     }
-    let total: u64 = shards.iter().flatten().map(|spec| bytes(export, spec)).sum();
+    let total: u64 = shards.iter().flatten().map(|spec| bytes(export.format, spec)).sum();
     let map: Map<String, Value> = shards
         .iter()
         .zip(&names)
@@ -47,7 +48,7 @@ fn shards(export: &Export<'_>) -> Vec<Vec<TensorSpec>> {
     let mut shards: Vec<Vec<TensorSpec>> = vec![Vec::new()];
     let mut filled = 0_u64;
     for spec in export.config.tensors() {
-        let bytes = bytes(export, &spec);
+        let bytes = bytes(export.format, &spec);
         if filled > 0 && filled.saturating_add(bytes) > export.shard_bytes {
             shards.push(Vec::new());
             filled = 0;
@@ -58,55 +59,53 @@ fn shards(export: &Export<'_>) -> Vec<Vec<TensorSpec>> {
     shards
 }
 
-fn bytes(export: &Export<'_>, spec: &TensorSpec) -> u64 {
-    (spec.len() * export.format.bytes()) as u64
+fn bytes(format: ExportFormat, spec: &TensorSpec) -> u64 {
+    (spec.len() * format.bytes()) as u64
 }
 
-fn write_file(
+/// Writes one file of `tensors`, each under the name beside it.
+pub(super) fn write_file(
     path: &Path,
-    export: &Export<'_>,
-    shard: &[TensorSpec],
+    format: ExportFormat,
+    tensors: &[(&str, &TensorSpec)],
     tensor: &mut dyn FnMut(&TensorSpec) -> Result<Vec<f32>, Error>,
 ) -> Result<(), Error> {
     let file = File::create_new(path).map_err(Error::io("create", path))?;
     let mut out = BufWriter::new(file);
-    out.write_all(&header(export, shard)).map_err(Error::io("write", path))?;
-    for spec in shard {
+    out.write_all(&header(format, tensors)).map_err(Error::io("write", path))?;
+    for (_, spec) in tensors {
         let values = tensor(spec)?;
         let what = format_args!("number of values of tensor `{}`", spec.name);
         require(values.len() == spec.len(), path, what, spec.len(), values.len())?;
-        if let Some(value) = values.iter().find(|value| !export.format.holds(**value)) {
+        if let Some(value) = values.iter().find(|value| !format.holds(**value)) {
             let what = format_args!("tensor `{}`", spec.name);
-            let expected = format_args!("values that fit {}", export.format.name());
+            let expected = format_args!("values that fit {}", format.name());
             return Err(Error::mismatch(path, what, expected, value));
         }
-        write_values(&mut out, export, &values).map_err(Error::io("write", path))?;
+        write_values(&mut out, format, &values).map_err(Error::io("write", path))?;
     }
     let file = out.into_inner().map_err(io::IntoInnerError::into_error).map_err(Error::io("write", path))?;
     file.sync_all().map_err(Error::io("write", path))
 }
 
-fn write_values(out: &mut impl Write, export: &Export<'_>, values: &[f32]) -> io::Result<()> {
-    let mut chunk = Vec::with_capacity(CHUNK * export.format.bytes());
+fn write_values(out: &mut impl Write, format: ExportFormat, values: &[f32]) -> io::Result<()> {
+    let mut chunk = Vec::with_capacity(CHUNK * format.bytes());
     for values in values.chunks(CHUNK) {
         chunk.clear();
-        export.format.encode(values, &mut chunk);
+        format.encode(values, &mut chunk);
         out.write_all(&chunk)?;
     }
     Ok(())
 }
 
 /// Everything in front of the values, padded so that they start at a multiple of 8 bytes.
-fn header(export: &Export<'_>, shard: &[TensorSpec]) -> Vec<u8> {
+fn header(format: ExportFormat, tensors: &[(&str, &TensorSpec)]) -> Vec<u8> {
     let mut end = 0;
-    let infos = shard.iter().map(|spec| {
+    let infos = tensors.iter().map(|(name, spec)| {
         let start = end;
-        end += spec.len() * export.format.bytes();
+        end += spec.len() * format.bytes();
         let data_offsets = (start, end);
-        (
-            spec.name.clone(),
-            TensorInfo { dtype: export.format.dtype(), shape: spec.shape.clone(), data_offsets },
-        )
+        ((*name).to_owned(), TensorInfo { dtype: format.dtype(), shape: spec.shape.clone(), data_offsets })
     });
     // Without this entry transformers does not load a file.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);

@@ -50,6 +50,9 @@ pub struct RunFacts {
     pub run: String,
     /// The model.
     pub architecture: Architecture,
+    /// Fingerprint of the model whose weights are frozen, and so not in the checkpoint; only where adapters are trained.
+    #[serde(default)]
+    pub base: Option<String>,
     /// The units each stage had; may differ.
     pub stages: Vec<StageUnits>,
     /// Seed of the initialization and of the order of the data.
@@ -151,6 +154,7 @@ impl RunFacts {
     /// Checks that a run of these facts, read from `path`, can go on as the run `expected`.
     pub(super) fn check(&self, expected: &Self, path: &Path) -> Result<(), CheckpointError> {
         self.check_architecture(&expected.architecture, path)?;
+        self.check_base(expected.base.as_deref(), path)?;
         require(self.seed == expected.seed, path, "seed", expected.seed, self.seed)?;
         require(
             self.tokenizer == expected.tokenizer,
@@ -169,8 +173,15 @@ impl RunFacts {
         Ok(())
     }
 
+    /// Checks that the model whose weights are not in the checkpoint is the one with the fingerprint `expected`.
+    pub(crate) fn check_base(&self, expected: Option<&str>, path: &Path) -> Result<(), CheckpointError> {
+        let what = "fingerprint of the model that the adapters are for";
+        let found = self.base.as_deref();
+        require(found == expected, path, what, expected.unwrap_or("none"), found.unwrap_or("none"))
+    }
+
     /// Checks that the model is the one `expected`, field by field.
-    pub(super) fn check_architecture(
+    pub(crate) fn check_architecture(
         &self,
         expected: &Architecture,
         path: &Path,

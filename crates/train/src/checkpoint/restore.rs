@@ -35,7 +35,8 @@ pub fn restore(
     Ok(manifest)
 }
 
-/// Sets `part` to the weights after step `step`, for evaluation; the optimizer's files are not looked at.
+/// Sets `part` to the weights after step `step`, for evaluation; the optimizer's files are not looked at. Of a run that
+/// trained adapters, they alone are set: the weights that they adapt are `part`'s own.
 ///
 /// # Errors
 /// As [`restore`], but of the run only the model must be the same.
@@ -50,9 +51,11 @@ pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifes
 /// No memory is taken for a model that the manifest only claims: the units' files must be as large as their parameters.
 ///
 /// # Errors
-/// The manifest's model is none, or as [`restore_weights`].
+/// The manifest's model is none, the checkpoint has adapters alone, or as [`restore_weights`].
 pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Result<Part, CheckpointError> {
     let manifest = Manifest::read(dir, step)?;
+    let whole = manifest.run.architecture.lora.is_none();
+    require(whole, &manifest_path(dir, step), "parameters", "those of a whole model", "adapters alone")?;
     check_sizes(dir, &manifest, units)?;
     let mut part = Part::empty(&manifest.run.architecture, units, device);
     load(dir, &manifest, &mut part, None)?;
@@ -67,7 +70,7 @@ pub(super) fn check_sizes(dir: &Path, manifest: &Manifest, units: &[Unit]) -> Re
     for &unit in units {
         let path = step_folder(dir, manifest.step).join(file_name(unit, Kind::Weights));
         let found = fs::metadata(&path).map_err(CheckpointError::io("open", &path))?.len();
-        let least = architecture.parameters(unit).saturating_mul(size_of::<f32>() as u64);
+        let least = architecture.trainable(unit).saturating_mul(size_of::<f32>() as u64);
         require(found >= least, &path, "size in bytes", format_args!("at least {least}"), found)?;
     }
     Ok(())
@@ -111,15 +114,16 @@ pub(super) fn sources(dir: &Path, manifest: &Manifest, part: &Part, with_optimiz
 fn restore_values(source: &Source, part: &mut Part) -> Result<(), CheckpointError> {
     let (_, values) = source.read()?;
     let tensors: Vec<_> = values.into_iter().map(|values| part.params().upload(values)).collect();
-    let parameters = part.params_mut().iter_mut().skip(source.range.start);
-    parameters.zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
+    let parameters = part.params_mut().iter_mut().skip(source.range.start).take(source.range.len());
+    let trainable = parameters.filter(|parameter| parameter.trainable);
+    trainable.zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
     Ok(())
 }
 
 fn restore_moments(source: &Source, part: &Part, optimizer: &mut AdamW) -> Result<(), CheckpointError> {
     let (updates, values) = source.read()?;
     let mut tensors = values.into_iter().map(|values| part.params().upload(values));
-    for index in source.range.clone() {
+    for (index, _) in part.params().trainable(&source.range) {
         let moments = tensors.next().zip(tensors.next());
         optimizer.restore(index, moments.map(|(first, second)| Moments { updates, first, second }));
     }

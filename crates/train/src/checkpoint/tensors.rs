@@ -19,16 +19,16 @@ impl TensorSpec {
     }
 }
 
-/// The tensors for the parameters at `range`, in order: of each its value, or its two moments under the names that
+/// The tensors for the parameters at `range` that training changes, in order: of each its value, or its two moments under the names that
 /// `PyTorch`'s `AdamW` has for them.
 pub(super) fn specs(params: &ParamSet, range: &Range<usize>, kind: Kind) -> Vec<TensorSpec> {
     let suffixes: &[&str] = match kind {
         Kind::Weights => &[""],
         Kind::Optimizer => &[".exp_avg", ".exp_avg_sq"],
     };
-    let parameters = params.iter().skip(range.start).take(range.len());
-    parameters
-        .flat_map(|parameter| {
+    params
+        .trainable(range)
+        .flat_map(|(_, parameter)| {
             suffixes.iter().map(|suffix| TensorSpec {
                 name: format!("{}{suffix}", parameter.name),
                 shape: parameter.shape.clone(),

@@ -46,8 +46,7 @@ impl UnitFile {
     }
 
     fn weights(part: &Part, unit: Unit, range: &Range<usize>) -> Self {
-        let parameters = part.params().iter().skip(range.start).take(range.len());
-        let tensors = parameters.map(|parameter| parameter.value.clone()).collect();
+        let tensors = part.params().trainable(range).map(|(_, parameter)| parameter.value.clone()).collect();
         let specs = specs(part.params(), range, Kind::Weights);
         // Without this entry the Hugging Face transformers library does not load a file.
         Self { name: file_name(unit, Kind::Weights), header: header(&specs, "format", "pt"), tensors }
@@ -62,13 +61,14 @@ impl UnitFile {
     ) -> Result<Self, CheckpointError> {
         let name = file_name(unit, Kind::Optimizer);
         let updates = |index| optimizer.moments(index).map_or(0, |moments: Moments| moments.updates);
-        let expected = range.clone().next().map_or(0, updates);
-        for (index, parameter) in range.clone().zip(part.params().iter().skip(range.start)) {
+        let trainable = || part.params().trainable(range);
+        let expected = trainable().next().map_or(0, |(index, _)| updates(index));
+        for (index, parameter) in trainable() {
             let found = updates(index);
             let what = format_args!("number of updates of `{}`", parameter.name);
             require(found == expected, &folder.join(&name), what, expected, found)?;
         }
-        let moments = range.clone().filter_map(|index| optimizer.moments(index));
+        let moments = trainable().filter_map(|(index, _)| optimizer.moments(index));
         let tensors = moments.flat_map(|moments| [moments.first, moments.second]).collect();
         let specs = if expected == 0 { Vec::new() } else { specs(part.params(), range, Kind::Optimizer) };
         Ok(Self { name, header: header(&specs, UPDATES, &expected.to_string()), tensors })

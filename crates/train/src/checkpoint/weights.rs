@@ -10,9 +10,9 @@ use super::restore::{check_sizes, sources};
 use super::source::Source;
 use super::{CheckpointError, Manifest};
 use crate::config::{StageUnits, Unit};
-use crate::model::Part;
+use crate::model::{Architecture, Part};
 
-/// The weights of all units, in their files.
+/// The weights of all units, in their files; of a run that trained adapters, these alone.
 #[derive(Debug)]
 pub struct Weights {
     manifest: PathBuf,
@@ -20,14 +20,14 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Opens those after step `step`. The files are read once, to check size, SHA-256, header and every tensor's name,
-    /// type and shape.
+    /// Opens those after step `step`, of the model `architecture`. The files are read once, to check size, SHA-256, header
+    /// and every tensor's name, type and shape.
     ///
     /// # Errors
-    /// The manifest's model is none, or the checkpoint is not whole.
-    pub fn open(dir: &Path, step: u64) -> Result<Self, CheckpointError> {
+    /// The manifest's model is another or none, or the checkpoint is not whole.
+    pub fn open(dir: &Path, step: u64, architecture: &Architecture) -> Result<Self, CheckpointError> {
         let manifest = Manifest::read(dir, step)?;
-        let architecture = &manifest.run.architecture;
+        manifest.run.check_architecture(architecture, &manifest_path(dir, step))?;
         let whole = StageUnits { embed: true, blocks: 0..architecture.layers, head: true };
         let units: Vec<Unit> = whole.iter().collect();
         check_sizes(dir, &manifest, &units)?;

@@ -11,6 +11,7 @@ mod error;
 mod eval;
 mod keys;
 mod layer_map;
+mod lora;
 mod metrics;
 mod model;
 mod optimizer;
@@ -36,6 +37,8 @@ pub use dtype::Dtype;
 pub use error::ConfigError;
 pub use eval::EvalConfig;
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
+pub use lora::LoraConfig;
+pub(crate) use lora::{LinearLayer, is_target};
 pub use metrics::MetricsConfig;
 pub use model::{Family, ModelConfig};
 pub use optimizer::{LearningRateSchedule, OptimizerConfig};
@@ -58,6 +61,9 @@ pub struct Config {
     pub run: RunConfig,
     /// `[model]`
     pub model: ModelConfig,
+    /// `[lora]`
+    #[serde(default)]
+    pub lora: Option<LoraConfig>,
     /// `[data]`
     pub data: DataConfig,
     /// `[train]`
@@ -95,14 +101,17 @@ impl Config {
     }
 
     /// Reads the configuration that a run has written into its folder. All is in it, so the model that the run started
-    /// from need not be there any more, and is not named in the result.
+    /// from need not be there any more, and is not named in the result, unless the run has trained adapters for it.
     ///
     /// # Errors
     /// As [`Config::load`], but for the model.
     pub fn load_written(path: &Path) -> Result<Self, ConfigError> {
         Self::read(path, |text, _| {
             let mut table = parse_table(text)?;
-            if let Some(model) = table.get_mut("model").and_then(toml::Value::as_table_mut) {
+            let adapters = table.contains_key("lora");
+            if let Some(model) =
+                table.get_mut("model").and_then(toml::Value::as_table_mut).filter(|_| !adapters)
+            {
                 model.remove("pretrained");
             }
             Self::from_table(table)
@@ -167,6 +176,11 @@ impl Config {
     /// The first value that is not valid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.model.validate()?;
+        if let Some(lora) = &self.lora {
+            let pretrained = self.model.pretrained.is_some();
+            require(pretrained, "model.pretrained", "none", "the model that the adapters of [lora] are for")?;
+            lora.validate(&self.model)?;
+        }
         self.data.validate()?;
         self.train.validate()?;
         require(

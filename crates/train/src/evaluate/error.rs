@@ -1,5 +1,6 @@
 //! What can go wrong in an evaluation.
 
+use std::io;
 use std::path::PathBuf;
 
 use thinwire_codec::{CodecError, DecodeError, EncodeError, SpecError};
@@ -32,6 +33,20 @@ pub enum EvaluateError {
     /// A model of others has sizes that none can have.
     #[error("the model's configuration")]
     Model(#[from] ConfigError),
+    /// The model that the adapters are for cannot be read.
+    #[error("cannot read the weights in {}", path.display())]
+    Base {
+        /// The model.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing says which model the adapters are for.
+    #[error(
+        "the checkpoint has adapters alone, and no run's {CONFIG_FILE} says which model they are for: it stands in the \
+         folder of the run, around {CHECKPOINTS}/"
+    )]
+    NoBase,
     /// The weights cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

@@ -3,6 +3,7 @@
 //! Everything happens in one process: the model is cut into parts, and what leaves a part is encoded and decoded by the
 //! boundary's codec before it enters the next, so the result is that of stages with links between them, bit for bit.
 
+mod base;
 mod boundary;
 mod error;
 mod model;

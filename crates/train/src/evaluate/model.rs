@@ -7,12 +7,12 @@ use burn::tensor::Device;
 use thinwire_codec::CodecSpec;
 use thinwire_pretrained::Pretrained;
 
-use super::{Boundary, EvaluateError, Pipeline};
+use super::{Boundary, EvaluateError, Pipeline, base};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{Corpus, Tokenizer};
 use crate::model::{Architecture, Part};
-use crate::pretrained::{is_model, load_part, load_tokenizer, model_tokenizer};
+use crate::pretrained::{is_model, load_into, load_part, load_tokenizer, model_tokenizer};
 use crate::run::FoundCheckpoint;
 
 /// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
@@ -37,8 +37,20 @@ pub struct SavedModel {
 pub(crate) enum Source {
     /// In the files of a run's checkpoint.
     Checkpoint(Box<FoundCheckpoint>),
+    /// Of adapters in the files of a run's checkpoint, of all else in the model that they are for.
+    Adapters(Box<FoundCheckpoint>, Box<Pretrained>),
     /// In a model of others.
     Pretrained(Box<Pretrained>),
+}
+
+impl Source {
+    /// The checkpoint, if there is one.
+    fn checkpoint(&self) -> Option<&FoundCheckpoint> {
+        match self {
+            Self::Checkpoint(found) | Self::Adapters(found, _) => Some(found),
+            Self::Pretrained(_) => None,
+        }
+    }
 }
 
 impl SavedModel {
@@ -74,7 +86,10 @@ impl SavedModel {
         }
         let architecture = found.manifest.run.architecture.clone();
         let tokenizer_source = source.clone();
-        let source = Source::Checkpoint(Box::new(found));
+        let source = match base::open(&found)? {
+            None => Source::Checkpoint(Box::new(found)),
+            Some(base) => Source::Adapters(Box::new(found), Box::new(base)),
+        };
         Ok(Self { tokenizer, tokenizer_source, first: None, stop: Vec::new(), architecture, source })
     }
 
@@ -135,10 +150,7 @@ impl SavedModel {
 
     /// Steps of training, of a checkpoint.
     pub fn step(&self) -> Option<u64> {
-        match &self.source {
-            Source::Checkpoint(found) => Some(found.manifest.step),
-            Source::Pretrained(_) => None,
-        }
+        self.source.checkpoint().map(|found| found.manifest.step)
     }
 
     /// Tokens in a sequence: the run's; for a model of others 1024, or its context if that is shorter; else the model's
@@ -147,8 +159,8 @@ impl SavedModel {
         let context = self.architecture.context;
         match (self.config(), &self.source) {
             (Some(run), _) => run.train.sequence,
-            (None, Source::Checkpoint(_)) => context,
             (None, Source::Pretrained(_)) => context.min(SEQUENCE),
+            (None, _) => context,
         }
     }
 
@@ -157,8 +169,8 @@ impl SavedModel {
     pub fn micro_batch(&self) -> usize {
         match (self.config(), &self.source) {
             (Some(run), _) => run.eval.micro_batch,
-            (None, Source::Checkpoint(_)) => EvalConfig::default().micro_batch,
             (None, Source::Pretrained(_)) => 1,
+            (None, _) => EvalConfig::default().micro_batch,
         }
     }
 
@@ -167,7 +179,7 @@ impl SavedModel {
     /// # Errors
     /// The manifest's stages are no partition of the model.
     pub fn boundaries(&self) -> Result<Vec<usize>, EvaluateError> {
-        let Source::Checkpoint(found) = &self.source else { return Ok(Vec::new()) };
+        let Some(found) = self.source.checkpoint() else { return Ok(Vec::new()) };
         let stages = found.manifest.run.stages.clone();
         let map = LayerMap::new(self.architecture.layers, stages).map_err(EvaluateError::LayerMap)?;
         Ok(map.boundaries())
@@ -214,15 +226,18 @@ impl SavedModel {
             Source::Checkpoint(found) => {
                 checkpoint::load_part(&found.dir, found.manifest.step, &units, device)?
             }
+            Source::Adapters(found, base) => {
+                let mut part = Part::empty(&self.architecture, &units, device);
+                load_into(&mut part, base)?;
+                checkpoint::restore_weights(&found.dir, found.manifest.step, &mut part)?;
+                part
+            }
             Source::Pretrained(model) => load_part(model, &units, device)?,
         })
     }
 
     fn config(&self) -> Option<&Config> {
-        match &self.source {
-            Source::Checkpoint(found) => found.config.as_ref(),
-            Source::Pretrained(_) => None,
-        }
+        self.source.checkpoint().and_then(|found| found.config.as_ref())
     }
 }
 

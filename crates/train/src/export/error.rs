@@ -16,6 +16,12 @@ pub enum ExportError {
         /// Where the model's weights are.
         model: PathBuf,
     },
+    /// There are no adapters to write.
+    #[error("{} has no adapters: it was not trained with [lora]", model.display())]
+    NoAdapters {
+        /// Where the model's weights are.
+        model: PathBuf,
+    },
     /// The checkpoint is not whole.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

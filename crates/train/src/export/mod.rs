@@ -1,14 +1,17 @@
-//! A model on its way out: as a Hugging Face folder, which `transformers` loads.
+//! A model on its way out: as a Hugging Face folder, which `transformers` loads, its adapters merged in; or its adapters
+//! alone, as a folder that `peft` loads.
 //!
 //! One tensor is in memory at a time. Of a tied matrix, the embedding's copy is written.
 
+mod adapters;
 mod error;
 mod place;
 
 use std::path::{Path, PathBuf};
 
-use thinwire_pretrained::{DecoderConfig, Export, TensorSpec, TokenizerFiles};
+use thinwire_pretrained::{AdapterExport, DecoderConfig, Export, TensorSpec, TokenizerFiles};
 
+use adapters::Adapters;
 pub use error::ExportError;
 pub use thinwire_pretrained::ExportFormat;
 
@@ -63,17 +66,19 @@ impl<'a> Exporter<'a> {
         options: ExportOptions,
         mut written: impl FnMut(),
     ) -> Result<(), ExportError> {
-        let home = self.home();
-        if place::lies_in(folder, &home) {
-            return Err(ExportError::InsideModel { folder: folder.into(), model: home });
-        }
+        self.check_place(folder)?;
         let ExportOptions { format, shard_bytes, replace } = options;
         let tokenizer = Some(&self.tokenizer);
         let export = Export { config: &self.config, tokenizer, format, shard_bytes, replace };
         match self.model.source() {
             Source::Checkpoint(found) => {
-                let weights = Weights::open(&found.dir, found.manifest.step)?;
+                let weights = Weights::open(&found.dir, found.manifest.step, self.model.architecture())?;
                 let read = |spec: &TensorSpec| weights.read(&spec.name, &spec.shape).inspect(|_| written());
+                thinwire_pretrained::export(folder, &export, read)?;
+            }
+            Source::Adapters(..) => {
+                let adapters = self.adapters()?;
+                let read = |spec: &TensorSpec| adapters.merged(spec).inspect(|_| written());
                 thinwire_pretrained::export(folder, &export, read)?;
             }
             Source::Pretrained(model) => {
@@ -84,10 +89,57 @@ impl<'a> Exporter<'a> {
         Ok(())
     }
 
-    /// The folder or file that the weights are in.
+    /// The tensors that [`Exporter::write_adapters`] writes; none but of a run that trained adapters.
+    pub fn adapter_tensors(&self) -> Vec<TensorSpec> {
+        let architecture = self.model.architecture();
+        architecture.lora.as_ref().map_or_else(Vec::new, |lora| adapters::tensors(architecture, lora))
+    }
+
+    /// Writes the adapters alone, in one file, as PEFT has them; else as [`Exporter::write`].
+    ///
+    /// # Errors
+    /// As [`Exporter::write`], or the model has no adapters.
+    pub fn write_adapters(
+        &self,
+        folder: &Path,
+        options: ExportOptions,
+        mut written: impl FnMut(),
+    ) -> Result<(), ExportError> {
+        self.check_place(folder)?;
+        let Adapters { architecture, lora, base, weights } = self.adapters()?;
+        let ExportOptions { format, replace, .. } = options;
+        let config = adapters::config(architecture, lora, base);
+        let tensors = adapters::tensors(architecture, lora);
+        let export = AdapterExport { config: &config, tensors: &tensors, format, replace };
+        let read = |spec: &TensorSpec| weights.read(&spec.name, &spec.shape).inspect(|_| written());
+        Ok(thinwire_pretrained::export_adapter(folder, &export, read)?)
+    }
+
+    fn adapters(&self) -> Result<Adapters<'_>, ExportError> {
+        let architecture = self.model.architecture();
+        match (self.model.source(), &architecture.lora) {
+            (Source::Adapters(found, base), Some(lora)) => {
+                let weights = Weights::open(&found.dir, found.manifest.step, architecture)?;
+                Ok(Adapters { architecture, lora, base, weights })
+            }
+            _ => Err(ExportError::NoAdapters { model: self.home() }),
+        }
+    }
+
+    fn check_place(&self, folder: &Path) -> Result<(), ExportError> {
+        let home = self.home();
+        if place::lies_in(folder, &home) {
+            return Err(ExportError::InsideModel { folder: folder.into(), model: home });
+        }
+        Ok(())
+    }
+
+    /// The folder or file that the weights are in; of adapters, they.
     fn home(&self) -> PathBuf {
         match self.model.source() {
-            Source::Checkpoint(found) => checkpoint::step_folder(&found.dir, found.manifest.step),
+            Source::Checkpoint(found) | Source::Adapters(found, _) => {
+                checkpoint::step_folder(&found.dir, found.manifest.step)
+            }
             Source::Pretrained(model) => model.path().into(),
         }
     }

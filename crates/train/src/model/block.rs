@@ -5,7 +5,7 @@ use thinwire_ops::{gelu_tanh, swiglu};
 
 use super::attention::{Heads, Rotary};
 use super::cache::LayerCache;
-use super::linear::Linear;
+use super::linear::{Bias, Linear};
 use super::norm::Norm;
 use super::{Architecture, Leaves, ParamSet};
 use crate::config::Family;
@@ -46,24 +46,28 @@ enum Mlp {
 impl Block {
     /// Block `index`, its parameters appended to `params`.
     pub(crate) fn new(params: &mut ParamSet, arch: &Architecture, index: usize) -> Self {
+        let name = arch.block_name(index);
         match arch.family {
-            Family::Gpt2 => Self::gpt2(params, arch, &format!("transformer.h.{index}")),
-            _ => Self::llama(params, arch, &format!("model.layers.{index}")),
+            Family::Gpt2 => Self::gpt2(params, arch, &name),
+            _ => Self::llama(params, arch, &name),
         }
     }
 
     fn gpt2(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
         let (d, f) = (arch.hidden, arch.ffn);
         let out_std = residual_std(arch);
+        let linear = |params: &mut ParamSet, path: &str, dims, std| {
+            Linear::new(params, arch, &format!("{name}.{path}"), dims, std, Bias::With)
+        };
         Self {
             heads: Heads::of(arch),
             attention_norm: Norm::new(params, &format!("{name}.ln_1"), arch.family, d, arch.norm_eps),
-            qkv: Qkv::Joint(Linear::conv1d(params, &format!("{name}.attn.c_attn"), [d, 3 * d], INIT_STD)),
-            attention_out: Linear::conv1d(params, &format!("{name}.attn.c_proj"), [d, d], out_std),
+            qkv: Qkv::Joint(linear(params, "attn.c_attn", [d, 3 * d], INIT_STD)),
+            attention_out: linear(params, "attn.c_proj", [d, d], out_std),
             mlp_norm: Norm::new(params, &format!("{name}.ln_2"), arch.family, d, arch.norm_eps),
             mlp: Mlp::Gelu {
-                up: Linear::conv1d(params, &format!("{name}.mlp.c_fc"), [d, f], INIT_STD),
-                down: Linear::conv1d(params, &format!("{name}.mlp.c_proj"), [f, d], out_std),
+                up: linear(params, "mlp.c_fc", [d, f], INIT_STD),
+                down: linear(params, "mlp.c_proj", [f, d], out_std),
             },
         }
     }
@@ -72,16 +76,19 @@ impl Block {
     fn llama(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
         let (d, f, q) = (arch.hidden, arch.ffn, arch.heads * arch.head_dim());
         let out_std = residual_std(arch);
+        let linear = |params: &mut ParamSet, path: &str, dims, std| {
+            Linear::new(params, arch, &format!("{name}.{path}"), dims, std, Bias::Without)
+        };
         let attention_norm =
             Norm::new(params, &format!("{name}.input_layernorm"), arch.family, d, arch.norm_eps);
         let qkv = Qkv::split(params, arch, &format!("{name}.self_attn"));
-        let attention_out = Linear::plain(params, &format!("{name}.self_attn.o_proj"), [q, d], out_std);
+        let attention_out = linear(params, "self_attn.o_proj", [q, d], out_std);
         let mlp_norm =
             Norm::new(params, &format!("{name}.post_attention_layernorm"), arch.family, d, arch.norm_eps);
         let mlp = Mlp::SwiGlu {
-            gate: Linear::plain(params, &format!("{name}.mlp.gate_proj"), [d, f], INIT_STD),
-            up: Linear::plain(params, &format!("{name}.mlp.up_proj"), [d, f], INIT_STD),
-            down: Linear::plain(params, &format!("{name}.mlp.down_proj"), [f, d], out_std),
+            gate: linear(params, "mlp.gate_proj", [d, f], INIT_STD),
+            up: linear(params, "mlp.up_proj", [d, f], INIT_STD),
+            down: linear(params, "mlp.down_proj", [f, d], out_std),
         };
         Self { heads: Heads::of(arch), attention_norm, qkv, attention_out, mlp_norm, mlp }
     }
@@ -108,11 +115,12 @@ impl Block {
 
 impl Qkv {
     fn split(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
-        let linear = if arch.family == Family::Qwen2 { Linear::biased } else { Linear::plain };
+        let bias = if arch.family == Family::Qwen2 { Bias::With } else { Bias::Without };
         let (dim, kv_heads) = (arch.head_dim(), arch.kv_heads);
         let linears =
             [("q_proj", arch.heads), ("k_proj", kv_heads), ("v_proj", kv_heads)].map(|(part, heads)| {
-                linear(params, &format!("{name}.{part}"), [arch.hidden, heads * dim], INIT_STD)
+                let dims = [arch.hidden, heads * dim];
+                Linear::new(params, arch, &format!("{name}.{part}"), dims, INIT_STD, bias)
             });
         let mut norm = |part| Norm::new(params, &format!("{name}.{part}"), arch.family, dim, arch.norm_eps);
         let head_norms =

@@ -2,7 +2,7 @@
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, Normal};
+use rand_distr::{Distribution, Normal, Uniform};
 use sha2::{Digest, Sha256};
 
 use super::Init;
@@ -14,14 +14,21 @@ impl Init {
             Init::Zeros => vec![0.0; len],
             Init::Ones => vec![1.0; len],
             Init::Normal(deviation) => {
-                let mut key = Sha256::new();
-                key.update(seed.to_le_bytes());
-                key.update(name.as_bytes());
-                let rng = ChaCha8Rng::from_seed(key.finalize().into());
                 let normal =
                     Normal::new(0.0, deviation).expect("standard deviations are finite and positive");
-                normal.sample_iter(rng).take(len).collect()
+                normal.sample_iter(generator(seed, name)).take(len).collect()
+            }
+            Init::Uniform(bound) => {
+                let uniform = Uniform::new(-bound, bound).expect("bounds are finite and positive");
+                uniform.sample_iter(generator(seed, name)).take(len).collect()
             }
         }
     }
+}
+
+fn generator(seed: u64, name: &str) -> ChaCha8Rng {
+    let mut key = Sha256::new();
+    key.update(seed.to_le_bytes());
+    key.update(name.as_bytes());
+    ChaCha8Rng::from_seed(key.finalize().into())
 }

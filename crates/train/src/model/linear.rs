@@ -3,41 +3,49 @@
 use burn::tensor::Tensor;
 use thinwire_ops::{WeightLayout, linear};
 
-use super::{Init, Leaves, Matrix, ParamSet, Vector};
+use super::lora::Adapter;
+use super::{Architecture, Init, Leaves, Matrix, ParamSet, Vector};
 
-/// `y = x W (+ b)`.
+/// `y = x W (+ b)`, and what an adapter adds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear {
     weight: Matrix,
     bias: Option<Vector>,
     layout: WeightLayout,
+    adapter: Option<Adapter>,
+}
+
+/// Whether a layer has a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bias {
+    With,
+    Without,
 }
 
 impl Linear {
-    /// A layer without bias, its weight stored `[out, in]`.
-    pub(crate) fn plain(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
-        let weight = params.weight(format!("{name}.weight"), [fan_out, fan_in], Init::Normal(std));
-        Self { weight, bias: None, layout: WeightLayout::OutIn }
-    }
-
-    /// A layer with bias, its weight stored `[out, in]`.
-    pub(crate) fn biased(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
-        let plain = Self::plain(params, name, [fan_in, fan_out], std);
-        let bias = Some(params.vector(format!("{name}.bias"), fan_out, Init::Zeros));
-        Self { bias, ..plain }
-    }
-
-    /// A layer with bias, its weight stored `[in, out]`.
-    pub(crate) fn conv1d(params: &mut ParamSet, name: &str, [fan_in, fan_out]: [usize; 2], std: f32) -> Self {
-        let weight = params.weight(format!("{name}.weight"), [fan_in, fan_out], Init::Normal(std));
-        let bias = Some(params.vector(format!("{name}.bias"), fan_out, Init::Zeros));
-        Self { weight, bias, layout: WeightLayout::InOut }
+    /// The layer of module `name`, its weight stored as the family does. It has an adapter if `arch` says so.
+    pub(crate) fn new(
+        params: &mut ParamSet,
+        arch: &Architecture,
+        name: &str,
+        [fan_in, fan_out]: [usize; 2],
+        std: f32,
+        bias: Bias,
+    ) -> Self {
+        let layout = arch.weight_layout();
+        let shape = if layout == WeightLayout::InOut { [fan_in, fan_out] } else { [fan_out, fan_in] };
+        let weight = params.weight(format!("{name}.weight"), shape, Init::Normal(std));
+        let bias = (bias == Bias::With).then(|| params.vector(format!("{name}.bias"), fan_out, Init::Zeros));
+        let lora = arch.lora.as_ref().filter(|lora| lora.adapts(name));
+        let adapter = lora.map(|lora| Adapter::new(params, name, [fan_in, fan_out], lora));
+        Self { weight, bias, layout, adapter }
     }
 
     /// `x: [rows, in]` to `[rows, out]`.
     pub(crate) fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
         let bias = self.bias.map(|bias| leaves.vector(bias));
         let (weight, sum) = leaves.summed(self.weight);
-        linear(x, weight, bias, self.layout, sum)
+        let Some(adapter) = &self.adapter else { return linear(x, weight, bias, self.layout, sum) };
+        linear(x.clone(), weight, bias, self.layout, sum) + adapter.forward(leaves, x)
     }
 }

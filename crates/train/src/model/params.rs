@@ -17,6 +17,8 @@ pub enum Init {
     Ones,
     /// Gaussian of this standard deviation.
     Normal(f32),
+    /// Uniform from minus this bound to the bound (A of adapters).
+    Uniform(f32),
 }
 
 /// One named tensor.
@@ -26,8 +28,11 @@ pub struct Parameter {
     pub name: String,
     /// Row-major shape, of one or two dimensions, as the file has it.
     pub shape: Vec<usize>,
-    /// The values, flat, `f32`, without autodiff.
+    /// The values, flat, without autodiff; `f32`, but for frozen weights of a run in `bf16`.
     pub value: Tensor<1>,
+    /// Whether training changes it: all but the weights that adapters adapt. A frozen one has no gradient and no state,
+    /// and is in no checkpoint.
+    pub trainable: bool,
     /// Whether it is the weight of a linear layer: those enter products in the run's number format.
     is_weight: bool,
 }
@@ -66,6 +71,10 @@ pub struct ParamSet {
     device: Device,
     /// `None` for parameters that are zero until their values are loaded.
     seed: Option<u64>,
+    /// The same for adapters.
+    adapter_seed: Option<u64>,
+    /// Whether parameters that are no adapters are.
+    frozen: bool,
     params: Vec<Parameter>,
     dtype: Dtype,
     /// The weights of linear layers in `bf16`, from their `f32` values; made when first asked for.
@@ -76,13 +85,34 @@ impl ParamSet {
     /// An empty set; `device` is without autodiff, `seed` starts every parameter; without one they are zero, for values
     /// that are loaded.
     pub fn new(device: Device, seed: Option<u64>) -> Self {
-        Self { device, seed, params: Vec::new(), dtype: Dtype::F32, rounded: OnceLock::new() }
+        Self {
+            device,
+            seed,
+            adapter_seed: seed,
+            frozen: false,
+            params: Vec::new(),
+            dtype: Dtype::F32,
+            rounded: OnceLock::new(),
+        }
+    }
+
+    /// The same, but adapters start from `seed`.
+    #[must_use]
+    pub fn with_adapters_from(self, seed: u64) -> Self {
+        Self { adapter_seed: Some(seed), ..self }
+    }
+
+    /// The same, but what is appended is frozen, except adapters.
+    #[must_use]
+    pub fn frozen(self) -> Self {
+        Self { frozen: true, ..self }
     }
 
     /// Appends a matrix of which rows are looked up.
     pub fn table(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
-        let values = self.start(init, &name, shape.iter().product());
-        Matrix(self.push(name, shape.to_vec(), values, false))
+        let value = self.start(self.seed, init, &name, shape.iter().product());
+        let trainable = !self.frozen;
+        Matrix(self.push(Parameter { name, shape: shape.to_vec(), value, trainable, is_weight: false }))
     }
 
     /// Appends the weight of a linear layer.
@@ -93,22 +123,35 @@ impl ParamSet {
 
     /// Appends the weight of a linear layer that starts as the matrix named `twin` does.
     pub fn weight_like(&mut self, name: String, shape: [usize; 2], init: Init, twin: &str) -> Matrix {
-        let values = self.start(init, twin, shape.iter().product());
-        Matrix(self.push(name, shape.to_vec(), values, true))
+        let value = self.start(self.seed, init, twin, shape.iter().product());
+        Matrix(self.push(Parameter {
+            name,
+            shape: shape.to_vec(),
+            value,
+            trainable: !self.frozen,
+            is_weight: true,
+        }))
+    }
+
+    /// Appends a matrix of an adapter.
+    pub fn adapter(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
+        let value = self.start(self.adapter_seed, init, &name, shape.iter().product());
+        Matrix(self.push(Parameter { name, shape: shape.to_vec(), value, trainable: true, is_weight: true }))
     }
 
     /// Appends a vector.
     pub fn vector(&mut self, name: String, len: usize, init: Init) -> Vector {
-        let values = self.start(init, &name, len);
-        Vector(self.push(name, vec![len], values, false))
+        let value = self.start(self.seed, init, &name, len);
+        let trainable = !self.frozen;
+        Vector(self.push(Parameter { name, shape: vec![len], value, trainable, is_weight: false }))
     }
 
-    fn start(&self, init: Init, name: &str, len: usize) -> Vec<f32> {
-        self.seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len))
+    fn start(&self, seed: Option<u64>, init: Init, name: &str, len: usize) -> Tensor<1> {
+        self.upload(seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len)))
     }
 
-    fn push(&mut self, name: String, shape: Vec<usize>, values: Vec<f32>, is_weight: bool) -> usize {
-        self.params.push(Parameter { value: self.upload(values), name, shape, is_weight });
+    fn push(&mut self, parameter: Parameter) -> usize {
+        self.params.push(parameter);
         self.params.len() - 1
     }
 
@@ -129,15 +172,25 @@ impl ParamSet {
         self.params.iter_mut()
     }
 
+    /// The positions in `range` of the parameters that training changes, with these.
+    pub fn trainable(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, &Parameter)> {
+        let in_range = self.params.iter().enumerate().skip(range.start).take(range.len());
+        in_range.filter(|(_, parameter)| parameter.trainable)
+    }
+
     /// The number format of activations, and of weights where they enter products.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// Sets [`ParamSet::dtype`]; the parameters themselves stay `f32`.
+    /// Sets [`ParamSet::dtype`]. Parameters stay `f32`, except frozen weights, which are rounded once and for all.
     pub fn set_dtype(&mut self, dtype: Dtype) {
         self.rounded.take();
         self.dtype = dtype;
+        for frozen in self.params.iter_mut().filter(|p| p.is_weight && !p.trainable) {
+            let value = frozen.value.extract();
+            frozen.value = dtype.cast(value);
+        }
     }
 
     /// How many parameters there are.
@@ -160,7 +213,8 @@ impl ParamSet {
         GradientSums(self.params.iter().map(|_| GradientSum::default()).collect())
     }
 
-    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch. Its backward pass adds to `sums`.
+    /// Fresh autodiff leaves over the same storage: the graph of one micro-batch. Its backward pass adds to `sums`. Frozen
+    /// parameters are constants in it, so nothing is computed for their gradients.
     pub fn leaves(&self, sums: &GradientSums) -> Leaves {
         self.leaves_of(0..self.len(), sums)
     }
@@ -169,7 +223,7 @@ impl ParamSet {
     pub fn leaves_of(&self, positions: Range<usize>, sums: &GradientSums) -> Leaves {
         self.collect_leaves(|at, value| {
             let value = Tensor::from_inner(value);
-            if positions.contains(&at) {
+            if self.params[at].trainable && positions.contains(&at) {
                 Leaf { value: value.require_grad(), sum: Some(sums.0[at].clone()) }
             } else {
                 Leaf { value, sum: None }
@@ -184,7 +238,7 @@ impl ParamSet {
 
     fn collect_leaves(&self, leaf: impl Fn(usize, Tensor<1>) -> Leaf) -> Leaves {
         let rounded = self.rounded.get_or_init(|| {
-            let rounds = |p: &Parameter| p.is_weight && self.dtype != Dtype::F32;
+            let rounds = |p: &Parameter| p.is_weight && p.trainable && self.dtype != Dtype::F32;
             self.params.iter().map(|p| rounds(p).then(|| self.dtype.cast(p.value.clone()))).collect()
         });
         let values = self.params.iter().zip(rounded).map(|(p, rounded)| rounded.as_ref().unwrap_or(&p.value));
@@ -242,6 +296,11 @@ impl Leaves {
     /// A vector.
     pub fn vector(&self, v: Vector) -> Tensor<1> {
         self.params[v.0].value.clone()
+    }
+
+    /// Whether a backward pass has anything to do for the parameters.
+    pub fn trains(&self) -> bool {
+        self.params.iter().any(|leaf| leaf.sum.is_some())
     }
 
     /// Ends a backward pass: adds the gradients that operators did not add themselves.

@@ -52,7 +52,15 @@ impl Part {
         Self::build(arch, ids, ParamSet::new(device.clone(), None))
     }
 
+    /// As [`Part::empty`], but adapters, if there are any, start from `seed`.
+    pub fn with_adapters(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
+        Self::build(arch, ids, ParamSet::new(device.clone(), None).with_adapters_from(seed))
+    }
+
     fn build(arch: &Architecture, ids: &[Unit], mut params: ParamSet) -> Self {
+        if arch.lora.is_some() {
+            params = params.frozen();
+        }
         let mut units = Vec::with_capacity(ids.len());
         let mut ranges = Vec::with_capacity(ids.len());
         for id in ids {
@@ -94,6 +102,12 @@ impl Part {
         &mut self.params
     }
 
+    /// Whether training changes any parameter of the part: that of a stage with the embedding alone does not where
+    /// adapters are trained.
+    pub fn trains(&self) -> bool {
+        self.params.iter().any(|parameter| parameter.trainable)
+    }
+
     /// Whether the part starts with the embedding.
     pub fn has_embedding(&self) -> bool {
         self.ids.first() == Some(&Unit::Embed)
@@ -104,9 +118,9 @@ impl Part {
         self.ids.last() == Some(&Unit::Head)
     }
 
-    /// Positions of the two copies of a tied matrix, where this part has them: (embedding, head).
+    /// Positions of the two copies of a tied matrix that is trained, where this part has them: (embedding, head).
     pub fn tied(&self) -> (Option<usize>, Option<usize>) {
-        if !self.arch.tied {
+        if !self.arch.trains_tied() {
             return (None, None);
         }
         let embedding = self.params.position(super::embedding::token_name(self.arch.family));

@@ -108,8 +108,8 @@ impl Compute {
         }
     }
 
-    /// The backward pass of micro-batch `index`: adds to the gradients and returns the one of the activation that
-    /// entered. `upstream` is the gradient of the activation that left, `None` on the last stage.
+    /// The backward pass of micro-batch `index`: adds to the gradients (frozen parameters have none) and returns the one
+    /// of the activation that entered. `upstream` is the gradient of the activation that left, `None` on the last stage.
     ///
     /// # Panics
     /// When the micro-batch had no forward pass.

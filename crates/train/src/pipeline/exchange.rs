@@ -87,7 +87,7 @@ fn receive<T: DeserializeOwned>(
 /// What goes up at the end of a step.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StepUp {
-    /// `sum g^2` of each parameter, from the model's first to its last.
+    /// `sum g^2` of each parameter that is trained, from the model's first to its last.
     pub(crate) square_norms: Vec<f64>,
     /// Why the step is lost, if it is.
     pub(crate) lost: Option<String>,

@@ -13,6 +13,7 @@ use super::pass::Pass;
 use super::tied::{Gradients, Tie};
 use crate::data::MicroBatch;
 use crate::metrics::{LinkReport, StageTimes};
+use crate::model::Parameter;
 use crate::optim::clip_factor;
 
 /// Steps that may be skipped one after the other before the run stops.
@@ -77,9 +78,12 @@ impl Engine {
     }
 
     fn square_norms(&self, pass: &mut Pass<'_>, gradients: &Gradients) -> Result<Vec<f64>, PipelineError> {
-        let norms: Vec<f64> = gradients.iter().map(|g| g.as_ref().map_or(0.0, square_norm)).collect();
-        let bad = self.compute.part().params().iter().zip(&norms).find(|(_, norm)| !norm.is_finite());
-        if let Some((parameter, _)) = bad {
+        let params = self.compute.part().params();
+        let trainable: Vec<(usize, &Parameter)> = params.trainable(&(0..params.len())).collect();
+        let norm = |&(index, _): &(usize, _)| gradients[index].as_ref().map_or(0.0, square_norm);
+        let norms: Vec<f64> = trainable.iter().map(norm).collect();
+        let bad = trainable.iter().zip(&norms).find(|(_, norm)| !norm.is_finite());
+        if let Some(((_, parameter), _)) = bad {
             let (stage, parameter) = (self.settings.stage, parameter.name.clone());
             let error = PipelineError::GradientNotFinite { stage, parameter, step: pass.step };
             pass.lose_step(self.tolerate(error)?);

@@ -112,6 +112,9 @@ impl Bench<'_> {
                 let loss = token_losses(logits, targets).mean();
                 (self.seconds_since(start), loss.backward())
             }
+            Activation::Hidden(_) if part.has_embedding() && !part.trains() => {
+                return (self.seconds_since(start), 0.0);
+            }
             Activation::Hidden(h) => (self.seconds_since(start), (h * upstream).sum().backward()),
             Activation::Ids(_) => unreachable!("no unit gives token ids"),
         };
@@ -158,6 +161,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
     use crate::config::Family;
+    use crate::model::Lora;
 
     fn arch(family: Family, layers: usize) -> Architecture {
         Architecture {
@@ -174,6 +178,7 @@ mod tests {
             norm_eps: 1e-5,
             rope_theta: 10_000.0,
             rope_scaling: None,
+            lora: None,
         }
     }
 
@@ -193,6 +198,17 @@ mod tests {
                 Part::new(&arch, &whole, 0, &device).params().iter().map(Parameter::len).sum();
             assert_eq!(costs.iter().map(|cost| cost.parameters).sum::<usize>(), parameters);
         }
+    }
+
+    #[test]
+    fn adapters_are_measured() {
+        let lora = Lora { rank: 2, alpha: 4.0, targets: vec!["q_proj".into(), "up_proj".into()] };
+        let arch = Architecture { lora: Some(lora), ..arch(Family::Llama, 1) };
+        let [embed, block, head] = measure(&arch, 2, 9, Dtype::F32, &Device::flex())[..] else {
+            panic!("three units")
+        };
+        assert_eq!(embed.backward, 0.0, "nothing is trained there");
+        assert!(block.backward > 0.0 && head.backward > 0.0);
     }
 
     #[test]

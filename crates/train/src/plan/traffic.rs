@@ -78,9 +78,10 @@ pub fn traffic(config: &Config, map: Option<&LayerMap>) -> Result<Vec<LinkTraffi
 }
 
 /// Bytes of a tied matrix's gradient, which every step sends once in either direction over each of several stages'
-/// links; 0 for a model that has none.
+/// links; 0 for a model that has none, or does not train it.
 pub fn tied_gradient_bytes(config: &Config, vocab: usize) -> u64 {
-    let apart = config.model.tie_embeddings && config.pipeline.stages > 1;
+    let trained = config.model.tie_embeddings && config.lora.is_none();
+    let apart = trained && config.pipeline.stages > 1;
     let values = (vocab as u64).saturating_mul(config.model.hidden as u64);
     if apart { values.saturating_mul(size_of::<f32>() as u64) } else { 0 }
 }

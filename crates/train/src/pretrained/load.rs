@@ -12,11 +12,24 @@ use crate::model::{Architecture, Parameter, Part};
 /// A tensor cannot be read.
 pub fn load_part(model: &Pretrained, units: &[Unit], device: &Device) -> Result<Part, Error> {
     let mut part = Part::empty(&Architecture::from(model.config()), units, device);
+    load_into(&mut part, model)?;
+    Ok(part)
+}
+
+/// Sets the parameters of `part` to the weights of `model`, but for adapters.
+///
+/// # Errors
+/// A tensor cannot be read, or has another shape.
+pub fn load_into(part: &mut Part, model: &Pretrained) -> Result<(), Error> {
+    let adapted = part.architecture().lora.is_some();
     let read = |parameter: &Parameter| {
+        if adapted && parameter.trainable {
+            return Ok(parameter.value.clone());
+        }
         let values = model.read(part.stored_name(parameter), &parameter.shape)?;
         Ok(part.params().upload(values))
     };
     let tensors = part.params().iter().map(read).collect::<Result<Vec<_>, Error>>()?;
     part.params_mut().iter_mut().zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
-    Ok(part)
+    Ok(())
 }

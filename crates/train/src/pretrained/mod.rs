@@ -8,7 +8,7 @@ mod tokenizer;
 use thinwire_pretrained::DecoderConfig;
 
 pub use fingerprint::fingerprint;
-pub use load::load_part;
+pub use load::{load_into, load_part};
 pub use tokenizer::{TokenizerError, is_model, load_tokenizer, model_tokenizer, read_tokenizer};
 
 use crate::config::ModelConfig;

@@ -37,7 +37,7 @@ impl Preview {
             }
             map => map,
         };
-        let architecture = Architecture::new(&config.model, vocab);
+        let architecture = Architecture::new(&config.model, vocab).with_lora(config.lora.as_ref());
         Ok(Self { config, architecture, map, tokenizer })
     }
 

@@ -105,6 +105,11 @@ impl Setup {
         Ok(Self { config, architecture, map, batches, heldout, tokenizer, start })
     }
 
+    /// The model whose weights the run does not change, if it trains adapters.
+    fn base(&self) -> Option<&Start> {
+        self.start.as_ref().filter(|_| self.architecture.lora.is_some())
+    }
+
     /// Stages of the run.
     pub fn stages(&self) -> usize {
         self.map.stages().len()
@@ -172,6 +177,7 @@ impl Setup {
         Ok(RunFacts {
             run: self.run_id()?.to_string(),
             architecture: self.architecture.clone(),
+            base: self.base().map(|base| base.fingerprint.clone()),
             stages: self.map.stages().to_vec(),
             seed: self.config.run.seed,
             tokenizer: self.tokenizer.clone(),
@@ -237,7 +243,11 @@ impl Setup {
         let units: Vec<Unit> = units.iter().collect();
         let part = match &self.start {
             None => Part::new(&self.architecture, &units, run.seed, &device),
-            Some(start) => pretrained::load_part(&start.model, &units, &device)?,
+            Some(start) => {
+                let mut part = Part::with_adapters(&self.architecture, &units, run.seed, &device);
+                pretrained::load_into(&mut part, &start.model)?;
+                part
+            }
         };
         let part = part.in_dtype(train.dtype);
         let optimizer = AdamW::new(optimizer, part.params().len());
@@ -253,8 +263,11 @@ impl Setup {
         let (outgoing, incoming) = if peer > stage { (forward, backward) } else { (backward, forward) };
         let Config { train, eval, pipeline, metrics, .. } = &self.config;
         let samples = train.micro_batch.max(eval.micro_batch);
-        let tied =
-            if self.architecture.tied { 4 * self.architecture.vocab * self.architecture.hidden } else { 0 };
+        let tied = if self.architecture.trains_tied() {
+            4 * self.architecture.vocab * self.architecture.hidden
+        } else {
+            0
+        };
         let terms = pipeline::Terms {
             stage,
             run: self.run_id()?,

@@ -30,6 +30,7 @@ pub(crate) fn architecture(family: Family) -> Architecture {
         norm_eps: 1e-5,
         rope_theta: 10_000.0,
         rope_scaling: None,
+        lora: None,
     }
 }
 
@@ -42,6 +43,7 @@ pub(crate) fn facts(arch: &Architecture, stages: &[&str]) -> RunFacts {
     RunFacts {
         run: format!("run with {} stages", stages.len()),
         architecture: arch.clone(),
+        base: None,
         stages: units(stages),
         seed: u64::MAX,
         tokenizer: "byte".into(),

@@ -32,6 +32,7 @@ fn models() -> Vec<(&'static str, Architecture)> {
         norm_eps: 1e-5,
         rope_theta: 1e4,
         rope_scaling: None,
+        lora: None,
     };
     let linear = Architecture {
         norm_eps: 1e-6,

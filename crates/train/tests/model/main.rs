@@ -2,5 +2,6 @@
 
 mod families;
 mod fixture;
+mod lora;
 mod parts;
 mod split;

@@ -61,7 +61,11 @@ pub(crate) fn pass(parts: &[Part], [inputs, targets]: [Vec<i64>; 2], shape: [usi
             upstream = Some(h.grad_remove(&mut tape).expect("the boundary has a gradient").into_data());
         }
         leaves[index].add_gradients(&mut tape);
-        let named = part.params().iter().zip(sums[index].take()).map(|(p, g)| {
+        let grads = sums[index].take();
+        let (trained, frozen): (Vec<_>, Vec<_>) =
+            part.params().iter().zip(grads).partition(|(p, _)| p.trainable);
+        assert!(frozen.iter().all(|(_, g)| g.is_none()), "nothing is computed for what is frozen");
+        let named = trained.into_iter().map(|(p, g)| {
             let g = g.unwrap_or_else(|| panic!("{} has no gradient", p.name));
             (p.name.clone(), g.into_data().try_to_vec::<f32>().unwrap())
         });

@@ -24,6 +24,7 @@ fn architectures() -> Vec<Architecture> {
         norm_eps: 1e-5,
         rope_theta: 10_000.0,
         rope_scaling: None,
+        lora: None,
     };
     let gpt2 = Architecture { family: Family::Gpt2, kv_heads: 4, ..base.clone() };
     let rope_scaling = Some(RopeScaling::Linear { factor: 2.0 });

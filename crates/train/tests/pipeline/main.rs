@@ -2,6 +2,7 @@
 
 #[path = "../model/fixture.rs"]
 mod fixture;
+mod lora;
 mod pretrained;
 mod splits;
 #[path = "../support/mod.rs"]

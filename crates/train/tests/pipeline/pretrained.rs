@@ -26,7 +26,7 @@ fn sequence() -> (String, f64) {
 }
 
 /// A recipe in `dir` that trains from `model` on the sequence; `overrides` as after `--set`.
-fn config(dir: &Path, model: &Path, overrides: &[&str]) -> Result<Config, String> {
+pub(crate) fn config(dir: &Path, model: &Path, overrides: &[&str]) -> Result<Config, String> {
     let (text, _) = sequence();
     fs::write(dir.join("train.txt"), &text).unwrap();
     let recipe = format!(
@@ -49,7 +49,7 @@ fn config(dir: &Path, model: &Path, overrides: &[&str]) -> Result<Config, String
 }
 
 /// A copy of the model, to be changed.
-fn copy(to: &Path) -> PathBuf {
+pub(crate) fn copy(to: &Path) -> PathBuf {
     let copy = to.join("model");
     fs::create_dir(&copy).unwrap();
     for name in ["config.json", "model.safetensors", "tokenizer.json"] {
@@ -93,7 +93,7 @@ fn a_run_goes_on_and_is_evaluated_when_the_model_is_gone() {
     assert_eq!(perplexity.ln(), f64::from_bits(*evaluations(&story[0]).last().unwrap()).exp().ln());
 }
 
-fn perplexity(model: &SavedModel, text: &Path) -> f64 {
+pub(crate) fn perplexity(model: &SavedModel, text: &Path) -> f64 {
     let corpus = model.read_text(text, 40).unwrap();
     let mut pipeline = model.load(Vec::new()).unwrap();
     pipeline.evaluate(evaluation(&corpus, 40, 0, 1), || ()).unwrap().uncompressed

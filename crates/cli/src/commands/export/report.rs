@@ -12,6 +12,8 @@ use super::DType;
 pub(super) struct Report {
     pub(super) folder: PathBuf,
     pub(super) model_type: &'static str,
+    /// Whether it has adapters alone.
+    pub(super) adapter: bool,
     pub(super) parameters: u64,
     pub(super) dtype: DType,
     pub(super) files: Vec<File>,
@@ -39,12 +41,13 @@ pub(super) fn files(folder: &Path) -> io::Result<Vec<File>> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { folder, model_type, parameters, dtype, files, model, step } = self;
+        let Self { folder, model_type, adapter, parameters, dtype, files, model, step } = self;
+        let kind = if *adapter { "adapters of " } else { "" };
         write!(f, "{}", model.display())?;
         if let Some(step) = step {
             write!(f, ", step {step}")?;
         }
-        write!(f, ": {model_type}, {parameters} parameters, as {dtype:?} in {}", folder.display())?;
+        write!(f, ": {kind}{model_type}, {parameters} parameters, as {dtype:?} in {}", folder.display())?;
         let width = files.iter().map(|file| file.name.len()).max().unwrap_or(0);
         files.iter().try_for_each(|File { name, bytes }| write!(f, "\n  {name:width$}  {bytes} bytes"))
     }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thinwire_train::checkpoint::{self, CheckpointError, FileEntry, Manifest, RunFacts};
 use thinwire_train::config::{ConfigError, StageUnits, Unit};
-use thinwire_train::model::Architecture;
+use thinwire_train::model::{Architecture, Lora};
 use thinwire_train::run::FoundCheckpoint;
 
-use super::config::{StageReport, count_parameters};
+use super::config::{Parameters, StageReport};
 use crate::error::CommandError;
 
 /// A checkpoint, by its manifest.
@@ -38,7 +38,8 @@ struct Facts {
     run: String,
     architecture: Architecture,
     /// A tied matrix counts once.
-    parameters: u64,
+    #[serde(flatten)]
+    parameters: Parameters,
     stages: Vec<StageReport>,
     tokenizer: String,
     seed: u64,
@@ -47,7 +48,8 @@ struct Facts {
 #[derive(Debug, Serialize)]
 struct UnitReport {
     unit: String,
-    parameters: u64,
+    #[serde(flatten)]
+    parameters: Parameters,
     weights: FileEntry,
     optimizer: FileEntry,
 }
@@ -96,7 +98,7 @@ impl Facts {
         Ok(Self {
             step: manifest.step,
             run,
-            parameters: count_parameters(&architecture),
+            parameters: Parameters::of_model(&architecture),
             stages: stages.iter().map(|units| StageReport::new(&architecture, units)).collect(),
             architecture,
             tokenizer,
@@ -109,7 +111,7 @@ impl UnitReport {
     fn new(architecture: &Architecture, unit: Unit, [weights, optimizer]: &[FileEntry; 2]) -> Self {
         Self {
             unit: unit.to_string(),
-            parameters: architecture.parameters(unit),
+            parameters: Parameters::of_unit(architecture, unit),
             weights: weights.clone(),
             optimizer: optimizer.clone(),
         }
@@ -161,9 +163,11 @@ impl fmt::Display for Report {
             write!(f, ", {verified} verified")?;
         }
         write!(f, "\n{}", self.facts)?;
-        write!(f, "\n\n  {:<12}{:>16}{:>16}{:>18}", "unit", "parameters", "weight bytes", "optimizer bytes")?;
+        write!(f, "\n\n  {:<12}{:>16}{:>16}", "unit", "parameters", "trainable")?;
+        write!(f, "{:>16}{:>18}", "weight bytes", "optimizer bytes")?;
         for UnitReport { unit, parameters, weights, optimizer } in &self.units {
-            write!(f, "\n  {unit:<12}{parameters:>16}{:>16}{:>18}", weights.bytes, optimizer.bytes)?;
+            let Parameters { all, trainable } = parameters;
+            write!(f, "\n  {unit:<12}{all:>16}{trainable:>16}{:>16}{:>18}", weights.bytes, optimizer.bytes)?;
         }
         if !self.missing.is_empty() {
             write!(f, "\n\n  not here: {}", self.missing.join(", "))?;
@@ -186,9 +190,13 @@ impl fmt::Display for Facts {
              context {context}, vocabulary {vocab}, {head}",
             family.name()
         )?;
-        write!(f, "  parameters  {}", self.parameters)?;
+        write!(f, "  parameters  {}", self.parameters.all)?;
+        if let Some(Lora { rank, alpha, targets }) = &self.architecture.lora {
+            let targets = targets.join(", ");
+            write!(f, ", {} of them in adapters of rank {rank}, alpha {alpha}: {targets}", self.parameters.trainable)?;
+        }
         for (stage, StageReport { units, parameters }) in self.stages.iter().enumerate() {
-            write!(f, "\n  stage {stage:<6}{units}: {parameters} parameters")?;
+            write!(f, "\n  stage {stage:<6}{units}: {parameters}")?;
         }
         Ok(())
     }

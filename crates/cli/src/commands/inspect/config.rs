@@ -24,7 +24,8 @@ pub(super) struct Report {
     tokenizer: String,
     architecture: Architecture,
     /// A tied matrix counts once.
-    parameters: u64,
+    #[serde(flatten)]
+    parameters: Parameters,
     /// Absent as long as the layer map is to be measured.
     stages: Option<Vec<StageReport>>,
     links: Vec<LinkTraffic>,
@@ -38,7 +39,18 @@ pub(super) struct Report {
 pub(super) struct StageReport {
     pub(super) units: StageUnits,
     /// With its copy of a tied matrix.
-    pub(super) parameters: u64,
+    #[serde(flatten)]
+    pub(super) parameters: Parameters,
+}
+
+/// Numbers of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Parameters {
+    /// In all parameters.
+    #[serde(rename = "parameters")]
+    pub(super) all: u64,
+    /// In those that training changes: the adapters, if there are any.
+    pub(super) trainable: u64,
 }
 
 /// The measured cost of each unit, and the split by it.
@@ -70,7 +82,7 @@ pub(super) fn report(path: &Path, overrides: &[String], measure: bool) -> Result
         path: path.into(),
         toml: toml(&config)?,
         tokenizer: tokenizer.id().to_owned(),
-        parameters: count_parameters(&architecture),
+        parameters: Parameters::of_model(&architecture),
         stages: map.as_ref().map(|map| map.stages().iter().map(stage).collect()),
         links: traffic(&config, map.as_ref())?,
         tied_gradient_bytes: tied_gradient_bytes(&config, architecture.vocab),
@@ -80,13 +92,41 @@ pub(super) fn report(path: &Path, overrides: &[String], measure: bool) -> Result
     })
 }
 
-/// Values in the parameters of the whole model; a tied matrix counts once.
-pub(super) fn count_parameters(architecture: &Architecture) -> u64 {
-    let blocks = architecture.parameters(Unit::Block(0)).saturating_mul(architecture.layers as u64);
-    let head = architecture.parameters(Unit::Head);
-    let matrix = (architecture.vocab as u64).saturating_mul(architecture.hidden as u64);
-    let head = if architecture.tied { head.saturating_sub(matrix) } else { head };
-    architecture.parameters(Unit::Embed).saturating_add(blocks).saturating_add(head)
+impl Parameters {
+    /// Of the whole model; a tied matrix counts once.
+    pub(super) fn of_model(architecture: &Architecture) -> Self {
+        let whole = StageUnits { embed: true, blocks: 0..architecture.layers, head: true };
+        let Self { all, trainable } = Self::of(architecture, &whole);
+        let matrix = (architecture.vocab as u64).saturating_mul(architecture.hidden as u64);
+        let once = |all: u64, tied| if tied { all.saturating_sub(matrix) } else { all };
+        Self { all: once(all, architecture.tied), trainable: once(trainable, architecture.trains_tied()) }
+    }
+
+    /// Of one unit, with its copy of a tied matrix.
+    pub(super) fn of_unit(architecture: &Architecture, unit: Unit) -> Self {
+        Self { all: architecture.parameters(unit), trainable: architecture.trainable(unit) }
+    }
+
+    /// Of some units, with their copies of a tied matrix.
+    fn of(architecture: &Architecture, units: &StageUnits) -> Self {
+        let times = |unit, count: u64| {
+            let Self { all, trainable } = Self::of_unit(architecture, unit);
+            Self { all: all.saturating_mul(count), trainable: trainable.saturating_mul(count) }
+        };
+        let blocks = times(Unit::Block(0), units.blocks.len() as u64);
+        let ends = [(Unit::Embed, units.embed), (Unit::Head, units.head)];
+        ends.into_iter().fold(blocks, |sum, (unit, owned)| {
+            let Self { all, trainable } = times(unit, owned.into());
+            Self { all: sum.all.saturating_add(all), trainable: sum.trainable.saturating_add(trainable) }
+        })
+    }
+}
+
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} parameters", self.all)?;
+        if self.trainable < self.all { write!(f, ", {} of them trainable", self.trainable) } else { Ok(()) }
+    }
 }
 
 fn toml(config: &Config) -> Result<String, ConfigError> {
@@ -95,11 +135,7 @@ fn toml(config: &Config) -> Result<String, ConfigError> {
 
 impl StageReport {
     pub(super) fn new(architecture: &Architecture, units: &StageUnits) -> Self {
-        let blocks = architecture.parameters(Unit::Block(0)).saturating_mul(units.blocks.len() as u64);
-        let ends = [(units.embed, Unit::Embed), (units.head, Unit::Head)];
-        let ends =
-            ends.into_iter().filter(|(owned, _)| *owned).map(|(_, unit)| architecture.parameters(unit));
-        Self { units: units.clone(), parameters: ends.fold(blocks, u64::saturating_add) }
+        Self { units: units.clone(), parameters: Parameters::of(architecture, units) }
     }
 }
 
@@ -118,7 +154,7 @@ impl Measured {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: configuration\n\n{}\n", self.path.display(), self.toml)?;
-        write!(f, "{} parameters, tokenizer {}", self.parameters, self.tokenizer)?;
+        write!(f, "{}; tokenizer {}", self.parameters, self.tokenizer)?;
         match &self.stages {
             Some(stages) => write_stages(f, stages)?,
             None => f.write_str(
@@ -137,9 +173,9 @@ impl fmt::Display for Report {
 }
 
 fn write_stages(f: &mut fmt::Formatter<'_>, stages: &[StageReport]) -> fmt::Result {
-    write!(f, "\n\n{:<8}{:>16}  units", "stage", "parameters")?;
-    for (stage, StageReport { units, parameters }) in stages.iter().enumerate() {
-        write!(f, "\n{stage:<8}{parameters:>16}  {units}")?;
+    write!(f, "\n\n{:<8}{:>16}{:>16}  units", "stage", "parameters", "trainable")?;
+    for (stage, StageReport { units, parameters: Parameters { all, trainable } }) in stages.iter().enumerate() {
+        write!(f, "\n{stage:<8}{all:>16}{trainable:>16}  {units}")?;
     }
     Ok(())
 }

@@ -98,6 +98,7 @@ mod tests {
         norm_eps: 1e-5,
         rope_theta: 10_000.0,
         rope_scaling: None,
+        lora: None,
     };
 
     fn batch() -> MicroBatch {

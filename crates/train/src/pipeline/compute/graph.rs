@@ -78,10 +78,13 @@ impl Graph {
         (Self { leaves, entered, left }, recorded)
     }
 
-    /// Adds the parameters' gradients to their sums and gives that of what entered. `upstream` is the gradient of the
+    /// Adds the parameters' gradients to their sums (frozen ones have none) and gives that of what entered. `upstream` is the gradient of the
     /// residual stream that left, `None` behind the loss.
     pub(super) fn backward(self, upstream: Option<Tensor<3>>) -> Option<Tensor<3>> {
         let Self { leaves, entered, left } = self;
+        if entered.is_none() && !leaves.trains() {
+            return None;
+        }
         let mut tape = match (left, upstream) {
             (Left::Loss(loss), None) => loss.backward(),
             // Burn's backward takes no gradient; the product's derivative is that gradient, to the bit.
