@@ -10,7 +10,7 @@ use thinwire_pretrained::Pretrained;
 use super::{Boundary, EvaluateError, Pipeline};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
-use crate::data::{Corpus, Tokenizer};
+use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::pretrained::{is_model, load_part, load_tokenizer, model_tokenizer};
 use crate::run::FoundCheckpoint;
@@ -193,6 +193,16 @@ impl SavedModel {
             return Err(EvaluateError::Sequence { sequence, context });
         }
         Ok(Corpus::load_after(self.first, path, &self.tokenizer)?)
+    }
+
+    /// What the model reads before it answers `user`, behind what it is told as `system`: in the run's chat template, or
+    /// the model's.
+    ///
+    /// # Errors
+    /// There is no template, or it does not take such messages.
+    pub fn chat(&self, system: Option<&str>, user: &[u8]) -> Result<ChatPrompt, DataError> {
+        let settings = self.config().map_or_else(DataSettings::default, |run| run.data.settings());
+        ChatPrompt::new(&self.tokenizer, &settings, system, user)
     }
 
     /// Loads the weights into a pipeline on this machine's processor, cut at `boundaries` (in any order).
