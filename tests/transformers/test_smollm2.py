@@ -32,6 +32,11 @@ class SmolLM2(unittest.TestCase):
         print(f"SmolLM2-135M, {TOKENS} tokens: perplexity {own:.4f}, in transformers {theirs:.4f}")
         self.assertAlmostEqual(theirs / own, 1.0, delta=1e-4)
 
+        own = thinwire(*evaluate, self.gguf, "--sequence", 128, "--stride", 48)["perplexity"]
+        theirs = perplexity(self.model, ids, 128, 48)
+        print(f"in windows of 128, one every 48: {own:.4f}, in transformers {theirs:.4f}")
+        self.assertAlmostEqual(theirs / own, 1.0, delta=1e-4)
+
     def test_chat(self):
         self.assertEqual(self.model.generation_config.eos_token_id, self.tokenizer.eos_token_id)
         self.assertEqual(self.tokenizer.eos_token, "<|im_end|>")

@@ -37,3 +37,4 @@ pub use micro_batch::MicroBatch;
 pub use settings::{Columns, DEFAULT_DATE, DataSettings, Format, Packing};
 pub use tokenizer::{ModelTexts, Tokenizer};
 pub use tokenizer_source::TokenizerSource;
+pub use windows::WindowSize;

@@ -10,7 +10,7 @@ use thinwire_pretrained::Pretrained;
 use super::{Boundary, EvaluateError, Pipeline};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
-use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer};
+use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer, WindowSize};
 use crate::model::{Architecture, Part};
 use crate::pretrained::{is_model, load_part, load_tokenizer, model_tokenizer};
 use crate::run::FoundCheckpoint;
@@ -182,15 +182,19 @@ impl SavedModel {
         Ok(config.pipeline.boundary(before).forward)
     }
 
-    /// Reads a text that is to be evaluated in sequences of `sequence` tokens. It begins with the token that the
-    /// tokenizer of a model of others asks for, if it does.
+    /// Reads a text that is to be evaluated in windows of `size`. It begins with the token that the tokenizer of a model
+    /// of others asks for, if it does.
     ///
     /// # Errors
-    /// The text cannot be read or tokenized or is too short; the sequences are longer than the model's context.
-    pub fn read_text(&self, path: &Path, sequence: usize) -> Result<Corpus, EvaluateError> {
-        let context = self.architecture.context;
+    /// The text cannot be read or tokenized or is too short; the sequences are longer than the model's context, or the
+    /// stride is 0 or longer than a sequence.
+    pub fn read_text(&self, path: &Path, size: WindowSize) -> Result<Corpus, EvaluateError> {
+        let (WindowSize { sequence, stride, .. }, context) = (size, self.architecture.context);
         if sequence > context {
             return Err(EvaluateError::Sequence { sequence, context });
+        }
+        if !(1..=sequence).contains(&stride) {
+            return Err(EvaluateError::Stride { stride, sequence });
         }
         Ok(Corpus::load_after(self.first, path, &self.tokenizer)?)
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thinwire_link::memory;
 use thinwire_train::config::{Config, TokenizerSource};
-use thinwire_train::data::{Corpus, Tokenizer, evaluation};
+use thinwire_train::data::{Corpus, Tokenizer, WindowSize, evaluation};
 use thinwire_train::evaluate::SavedModel;
 use thinwire_train::run::{Resume, Setup};
 
@@ -96,7 +96,8 @@ fn a_run_goes_on_and_is_evaluated_when_the_model_is_gone() {
 fn perplexity(model: &SavedModel, text: &Path) -> f64 {
     let corpus = model.read_text(text, 40).unwrap();
     let mut pipeline = model.load(Vec::new()).unwrap();
-    pipeline.evaluate(evaluation(&corpus, 40, 0, 1), || ()).unwrap().uncompressed
+    let size = WindowSize { sequence: 40, stride: 40, micro_batch: 1 };
+    pipeline.evaluate(evaluation(&corpus, size, 0), || ()).unwrap().uncompressed
 }
 
 #[test]
