@@ -41,8 +41,8 @@ def perplexity(model, ids, sequence, stride=None):
         labels = window.clone()
         labels[:, : end_before - start] = -100
         with torch.no_grad():
-            logits = model(window).logits[0]
-        loss += torch.nn.functional.cross_entropy(logits[:-1], labels[0, 1:], reduction="sum").item()
+            logits = model(window[:, :-1]).logits[0]
+        loss += torch.nn.functional.cross_entropy(logits, labels[0, 1:], reduction="sum").item()
         counted += (labels != -100).sum().item()
         end_before = end
         if end == len(ids):

@@ -58,7 +58,7 @@ impl Pretrained {
             }
             let (config, tensors) = folder::open(path)?;
             Self { path: path.into(), config, tensors, tokenizer: tokenizer::Source::Folder }
-        } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {
+        } else if gguf::is_gguf(path) {
             let (config, tensors, metadata) = gguf::open(path)?;
             Self {
                 path: path.into(),
