@@ -13,6 +13,13 @@ pub struct WindowSize {
     pub micro_batch: usize,
 }
 
+impl WindowSize {
+    /// Windows that do not overlap.
+    pub fn consecutive(sequence: usize, micro_batch: usize) -> Self {
+        Self { sequence, stride: sequence, micro_batch }
+    }
+}
+
 /// Windows of `sequence` predictions, the last one, the tail, perhaps shorter. In each only the predictions count that
 /// no window before has made, so each token but the first counts once. Micro-batches hold up to `micro_batch` full
 /// windows, or the tail alone, since a micro-batch has one length.

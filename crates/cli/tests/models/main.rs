@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{failure, thinwire};
-use place::{Kind, Place};
+use place::{Kind, Place, edit_header};
 
 /// A tensor in the second of several files.
 const TENSOR: &str = "model.layers.1.mlp.down_proj.weight";
@@ -164,7 +164,7 @@ fn a_file_that_is_not_there() {
 fn values_of_another_kind() {
     for kind in [Kind::Folder, Kind::Shards] {
         let place = Place::new(kind);
-        place.edit_header(&place.file_of(TENSOR), |header| header[TENSOR]["dtype"] = "I32".into());
+        edit_header(&place.file_of(TENSOR), |header| header[TENSOR]["dtype"] = "I32".into());
         let reason = format!("`tensor {TENSOR}` is I32, which is not supported; supported: F32, F16, BF16");
         refused(&place, &place.file_of(TENSOR), &reason);
     }

@@ -63,23 +63,11 @@ impl Place {
         }
     }
 
-    /// Changes the header of a safetensors file.
-    pub(super) fn edit_header(&self, file: &Path, edit: impl FnOnce(&mut Value)) {
-        let bytes = fs::read(file).unwrap();
-        let (len, rest) = bytes.split_first_chunk().unwrap();
-        let (header, values) = rest.split_at(u64::from_le_bytes(*len) as usize);
-        let mut header = serde_json::from_slice(header).unwrap();
-        edit(&mut header);
-        let header = header.to_string();
-        let len = (header.len() as u64).to_le_bytes();
-        fs::write(file, [&len[..], header.as_bytes(), values].concat()).unwrap();
-    }
-
     /// Exchanges the two dimensions that the file says a matrix has.
     pub(super) fn transpose(&self, tensor: &str) {
         if self.kind != Kind::Gguf {
             let reverse = |header: &mut Value| header[tensor]["shape"].as_array_mut().unwrap().reverse();
-            return self.edit_header(&self.file_of(tensor), reverse);
+            return edit_header(&self.file_of(tensor), reverse);
         }
         let mut bytes = fs::read(&self.model).unwrap();
         // Behind the name: the number of dimensions, and each of them.
@@ -92,7 +80,7 @@ impl Place {
     pub(super) fn rename(&self, tensor: &str) -> String {
         if self.kind != Kind::Gguf {
             let name = format!("{tensor}s");
-            self.edit_header(&self.file_of(tensor), |header| {
+            edit_header(&self.file_of(tensor), |header| {
                 let info = header.as_object_mut().unwrap().remove(tensor).unwrap();
                 header[&name] = info;
             });
@@ -105,6 +93,18 @@ impl Place {
         fs::write(&self.model, bytes).unwrap();
         name
     }
+}
+
+/// Changes the header of a safetensors file.
+pub(super) fn edit_header(file: &Path, edit: impl FnOnce(&mut Value)) {
+    let bytes = fs::read(file).unwrap();
+    let (len, rest) = bytes.split_first_chunk().unwrap();
+    let (header, values) = rest.split_at(u64::from_le_bytes(*len) as usize);
+    let mut header = serde_json::from_slice(header).unwrap();
+    edit(&mut header);
+    let header = header.to_string();
+    let len = (header.len() as u64).to_le_bytes();
+    fs::write(file, [&len[..], header.as_bytes(), values].concat()).unwrap();
 }
 
 /// The name in a GGUF file.

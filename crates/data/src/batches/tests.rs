@@ -82,7 +82,7 @@ proptest! {
         tokens in 2usize..400, sequence in 1usize..40, limit in 0usize..500, micro_batch in 1usize..6,
     ) {
         let corpus = corpus(tokens);
-        let size = WindowSize { sequence, stride: sequence, micro_batch };
+        let size = WindowSize::consecutive(sequence, micro_batch);
         let batches: Vec<_> = evaluation(&corpus, size, limit).collect();
         let in_order: Vec<u32> = batches.iter().flat_map(|batch| batch.targets.clone()).collect();
         let end = if limit == 0 { tokens } else { tokens.min(limit + 1) };
