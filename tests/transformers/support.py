@@ -31,15 +31,24 @@ def load(folder, dtype=torch.float32):
     return model.eval(), AutoTokenizer.from_pretrained(folder)
 
 
-def perplexity(model, ids, sequence):
-    """As `thinwire eval` computes it: over windows of `sequence` predictions that overlap in one token."""
-    loss = 0.0
-    for start in range(0, len(ids) - 1, sequence):
-        window = torch.tensor([ids[start : start + sequence + 1]])
+def perplexity(model, ids, sequence, stride=None):
+    """As in "Perplexity of fixed-length models" of transformers' documentation, in windows of `sequence` predictions: the
+    labels that an earlier window had do not count."""
+    loss, counted, end_before = 0.0, 0, 1
+    for start in range(0, len(ids) - 1, stride or sequence):
+        end = min(start + sequence + 1, len(ids))
+        window = torch.tensor([ids[start:end]])
+        labels = window.clone()
+        labels[:, : end_before - start] = -100
         with torch.no_grad():
             logits = model(window[:, :-1]).logits[0]
-        loss += torch.nn.functional.cross_entropy(logits, window[0, 1:], reduction="sum").item()
-    return math.exp(loss / (len(ids) - 1))
+        loss += torch.nn.functional.cross_entropy(logits, labels[0, 1:], reduction="sum").item()
+        counted += (labels != -100).sum().item()
+        end_before = end
+        if end == len(ids):
+            break
+    assert counted == len(ids) - 1, "each token but the first counts once"
+    return math.exp(loss / counted)
 
 
 def asset(name):

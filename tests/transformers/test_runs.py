@@ -62,12 +62,12 @@ class Runs(unittest.TestCase):
                     ids = tokenizer(TEXT).input_ids
                     self.assertEqual(ids, list(TEXT.encode()))
                     self.assertEqual(tokenizer.decode(ids), TEXT)
-                    own = thinwire(
-                        "eval", "--model", self.folder / "run", "--text", self.folder / "train.txt", "--tokens", 1001
-                    )
-                    theirs = perplexity(model, ids[:1001], 32)
-                    # Sums of f32 in another order.
-                    self.assertAlmostEqual(theirs / own["perplexity"], 1.0, delta=1e-5)
+                    command = ["eval", "--model", self.folder / "run", "--text", self.folder / "train.txt"]
+                    for stride in [32, 7]:
+                        own = thinwire(*command, "--tokens", 1001, "--stride", stride)
+                        theirs = perplexity(model, ids[:1001], 32, stride)
+                        # Sums of f32 in another order.
+                        self.assertAlmostEqual(theirs / own["perplexity"], 1.0, delta=1e-5)
 
     def test_rounded_weights_in_several_files(self):
         self.train("model.family=qwen2")

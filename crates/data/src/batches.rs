@@ -1,12 +1,11 @@
 //! The micro-batches of each training step, and of an evaluation.
 
-use std::convert::identity;
 use std::iter;
 
 use super::entry::{id, is_trained};
 use super::rows::Row;
 use super::shuffle::permutation;
-use super::windows::Windows;
+use super::windows::{WindowSize, Windows};
 use super::{Corpus, DataError, Dataset, MicroBatch, Packing};
 
 /// How much a micro-batch and a step hold.
@@ -143,18 +142,21 @@ impl Dataset {
     }
 }
 
-/// The micro-batches that evaluate a model on the first `limit` predictions of `corpus` (0 = all):
-/// consecutive windows of `sequence` tokens, `micro_batch` at a time, each token predicted once.
+/// The micro-batches that evaluate a model on the first `limit` predictions of `corpus` (0 = all), in windows of `size`:
+/// each of these predictions counts once, in the first window that has it.
+///
+/// # Panics
+/// When a size is 0, or the stride larger than the sequence.
 pub fn evaluation(
     corpus: &Corpus,
-    sequence: usize,
+    size: WindowSize,
     limit: usize,
-    micro_batch: usize,
 ) -> impl ExactSizeIterator<Item = MicroBatch> {
+    assert!(size.stride <= size.sequence, "nothing may lie between two windows");
     let all = corpus.tokens();
     let end = if limit == 0 { all.len() } else { all.len().min(limit.saturating_add(1)) };
-    let windows = Windows { tokens: &all[..end], sequence, samples: micro_batch };
-    (0..windows.micro_batches()).map(move |index| windows.micro_batch(index, identity))
+    let windows = Windows { tokens: &all[..end], size };
+    (0..windows.micro_batches()).map(move |index| windows.micro_batch(index))
 }
 
 #[cfg(test)]

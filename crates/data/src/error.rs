@@ -90,8 +90,8 @@ pub enum DataError {
     },
     /// Conversations without a template.
     #[error(
-        "conversations need the model's chat template, and {} has none (no chat_template.jinja, no chat_template in a \
-         tokenizer_config.json); set data.template to one",
+        "conversations need the model's chat template, and {} has none (chat_template.jinja, chat_template in a \
+         tokenizer_config.json, or tokenizer.chat_template in a GGUF file); a run names one in data.template",
         model.as_ref().map_or("the byte tokenizer".into(), |path| path.to_string_lossy())
     )]
     NoTemplate {
@@ -105,6 +105,12 @@ pub enum DataError {
         path: PathBuf,
         /// What is wrong with it.
         source: TemplateError,
+    },
+    /// A conversation that the chat template does not take.
+    #[error("{reason}")]
+    Conversation {
+        /// What the template says.
+        reason: String,
     },
     /// The date for chat templates.
     #[error("data.date = {date}: expected YYYY-MM-DD")]
@@ -120,6 +126,9 @@ pub enum DataError {
         /// What the system said.
         source: io::Error,
     },
+    /// A message that cannot be tokenized.
+    #[error("the message")]
+    Message(#[source] TokenizeError),
     /// The text has too few tokens to predict one from another.
     #[error("{} holds {tokens} tokens; at least 2 are needed", path.display())]
     TooShort {

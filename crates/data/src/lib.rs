@@ -7,6 +7,7 @@
 
 mod batches;
 mod cache;
+mod chat;
 mod conversation;
 mod corpus;
 mod damage;
@@ -27,6 +28,7 @@ mod tokenizer_source;
 mod windows;
 
 pub use batches::{BatchSize, Batches, evaluation};
+pub use chat::ChatPrompt;
 pub use corpus::Corpus;
 pub use damage::Damage;
 pub use dataset::{Cache, Dataset, Progress, Summary};
@@ -35,3 +37,4 @@ pub use micro_batch::MicroBatch;
 pub use settings::{Columns, DEFAULT_DATE, DataSettings, Format, Packing};
 pub use tokenizer::{ModelTexts, Tokenizer};
 pub use tokenizer_source::TokenizerSource;
+pub use windows::WindowSize;

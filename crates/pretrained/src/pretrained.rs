@@ -58,7 +58,7 @@ impl Pretrained {
             }
             let (config, tensors) = folder::open(path)?;
             Self { path: path.into(), config, tensors, tokenizer: tokenizer::Source::Folder }
-        } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {
+        } else if gguf::is_gguf(path) {
             let (config, tensors, metadata) = gguf::open(path)?;
             Self {
                 path: path.into(),
@@ -114,18 +114,21 @@ impl Pretrained {
     /// # Errors
     /// There is none, it cannot be read, is of a kind that is not supported, or has more tokens than the model.
     pub fn tokenizer(&self) -> Result<TokenizerFiles, Error> {
-        let files = match &self.tokenizer {
+        let (path, files) = match &self.tokenizer {
             tokenizer::Source::Folder => {
                 let path = self.path.join(TOKENIZER);
                 let expected = format_args!("`{TOKENIZER}`");
                 require(path.is_file(), &self.path, "tokenizer", expected, "none")?;
-                TokenizerFiles::read(&path)?
+                let files = TokenizerFiles::read(&path)?;
+                (path, files)
             }
-            tokenizer::Source::Gguf(metadata) => tokenizer::from_gguf(&self.path, metadata)?,
+            tokenizer::Source::Gguf(metadata) => {
+                (self.path.clone(), tokenizer::from_gguf(&self.path, metadata)?)
+            }
         };
         let (most, found) = (self.config.vocab, files.vocab_size);
         let expected = format_args!("at most {most} tokens, as the model has");
-        require(found <= most, &self.path, "tokenizer", expected, found)?;
+        require(found <= most, &path, "tokenizer", expected, found)?;
         Ok(files)
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use clap::{ArgGroup, Args, value_parser};
 use thinwire_train::choices::Format;
 use thinwire_train::config::TokenizerSource;
-use thinwire_train::data::evaluation;
+use thinwire_train::data::{WindowSize, evaluation};
 use thinwire_train::evaluate::{Boundary, SavedModel};
 
 use self::report::{Report, Uncompressed};
@@ -54,6 +54,10 @@ pub(crate) struct Eval {
     /// Tokens in a sequence [default: the run's; 1024 for a model of others].
     #[arg(long, value_name = "N", requires = "text")]
     sequence: Option<NonZeroUsize>,
+    /// Tokens from the start of a sequence to that of the next; in overlapping ones only the tokens count that no
+    /// sequence before has predicted [default: as many as a sequence has].
+    #[arg(long, value_name = "N", requires = "text")]
+    stride: Option<NonZeroUsize>,
     /// Sequences in a micro-batch [default: the run's `eval.micro_batch`; 1 for a model
     /// of others].
     #[arg(long, value_name = "N", requires = "text")]
@@ -87,11 +91,13 @@ impl Eval {
         boundaries: Vec<Boundary>,
     ) -> Result<Report, CommandError> {
         let sequence = self.sequence.map_or(model.sequence(), NonZeroUsize::get);
+        let stride = self.stride.map_or(sequence, NonZeroUsize::get);
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
-        let text = model.read_text(text, sequence)?;
+        let size = WindowSize { sequence, stride, micro_batch };
+        let text = model.read_text(text, size)?;
         let mut pipeline = model.load(boundaries)?;
         let predicted = self.tokens.map_or(0, |tokens| usize::try_from(tokens - 1).unwrap_or(usize::MAX));
-        let batches = evaluation(&text, sequence, predicted, micro_batch);
+        let batches = evaluation(&text, size, predicted);
 
         let start = Instant::now();
         let progress = progress::bar(batches.len() as u64, "micro-batches");
@@ -112,6 +118,7 @@ impl Eval {
             model: self.model.clone(),
             step: model.step(),
             sequence,
+            stride,
             micro_batch,
             seconds: start.elapsed().as_secs_f64(),
         })

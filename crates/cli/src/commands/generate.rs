@@ -20,7 +20,7 @@ use crate::output::Output;
 /// Tokens that are generated at most, where the user does not say.
 const MAX_TOKENS: usize = 256;
 
-/// Text that continues a prompt, through a model with compressed activations.
+/// Text that continues a prompt, or answers a message, through a model with compressed activations.
 ///
 /// The text goes to standard output as it comes, figures to standard error. Runs in one process without links; the
 /// activations at the boundaries are encoded and decoded as in training, the prompt as one message and every further
@@ -33,6 +33,12 @@ pub(crate) struct Generate {
     model: PathBuf,
     #[command(flatten)]
     prompt: Prompt,
+    /// The prompt is a message to the model, which answers it: in its chat template, until its turn ends.
+    #[arg(long)]
+    chat: bool,
+    /// What the model is told before the message.
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    system: Option<String>,
     /// Tokens to generate at most [default: 256, or what the prompt leaves of the context].
     #[arg(long, value_name = "N")]
     max_tokens: Option<usize>,
@@ -70,8 +76,7 @@ struct Prompt {
 impl Generate {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
         let model = SavedModel::open(&self.model, self.tokenizer.as_ref())?;
-        let prompt = self.prompt.read()?;
-        let prompt: Vec<u32> = model.first().into_iter().chain(model.tokenizer().encode(&prompt)?).collect();
+        let (prompt, stop) = self.begin(&model)?;
         let left = model.architecture().context.saturating_sub(prompt.len());
         let sampling = Sampling {
             temperature: self.temperature,
@@ -81,7 +86,7 @@ impl Generate {
         };
         let request = Request {
             max_tokens: self.max_tokens.unwrap_or(MAX_TOKENS.min(left)),
-            stop: model.stop().to_vec(),
+            stop,
             prompt: prompt.clone(),
             sampling,
         };
@@ -92,6 +97,19 @@ impl Generate {
         let report = Report::new(text, end, statistics, pipeline.boundaries());
         output.end_of_text(&Report { model: self.model, step: model.step(), ..report })?;
         Ok(())
+    }
+
+    /// The tokens in front of the text, and those that end it.
+    fn begin(&self, model: &SavedModel) -> Result<(Vec<u32>, Vec<u32>), CommandError> {
+        let text = self.prompt.read()?;
+        let mut stop = model.stop().to_vec();
+        if self.chat {
+            let prompt = model.chat(self.system.as_deref(), &text)?;
+            stop.extend(prompt.end_of_turn);
+            return Ok((prompt.tokens, stop));
+        }
+        let tokens = model.tokenizer().encode(&text)?;
+        Ok((model.first().into_iter().chain(tokens).collect(), stop))
     }
 }
 

@@ -18,6 +18,8 @@ fn arguments_that_fit_no_model() {
         (&["--boundaries", "1,2,1"], 1, "boundary 1 is named twice"),
         (&["--boundaries", "none", "--codec", "tah"], 1, "--boundaries none leaves nothing for --codec"),
         (&["--sequence", "33"], 1, "sequences of 33 tokens: the model takes at most 32"),
+        (&["--stride", "33"], 1, "a stride of 33 tokens: expected 1 to 32, the length of a sequence"),
+        (&["--stride", "0"], 2, "--stride <N>"),
         (&["--boundaries", "1,x"], 2, "`x`: expected block numbers with commas between them, or `none`"),
         (&["--boundaries", ""], 2, "expected block numbers"),
         (&["--tokens", "1"], 2, "--tokens <N>"),

@@ -94,6 +94,25 @@ fn shapes_may_be_chosen() {
 }
 
 #[test]
+fn windows_may_overlap() {
+    let run = Run::train(&[]);
+    let report = |arguments: &[&str]| {
+        let mut report = json(eval(&run, &run.dir(), &TOKENS).args(arguments));
+        report.as_object_mut().unwrap().remove("seconds");
+        report
+    };
+    let whole = report(&[]);
+    assert_eq!(whole["stride"], 32);
+    assert_eq!(report(&["--stride", "32"]), whole, "bit for bit");
+    let finer = report(&["--stride", "8"]);
+    assert_eq!((&finer["stride"], &finer["tokens"]), (&json!(8), &json!(301)), "each token once");
+    // ceil((301 - 32) / 8) + 1 = 35 windows, 34 of them full and two in a message.
+    assert_eq!(finer["messages"], json!([18, 18]));
+    assert_ne!(finer["uncompressed"]["perplexity"], whole["uncompressed"]["perplexity"]);
+    assert_ne!(finer["perplexity"], finer["uncompressed"]["perplexity"]);
+}
+
+#[test]
 fn the_newest_complete_checkpoint_or_the_one_named() {
     let run = Run::train(&[]);
     let newest = json(&mut eval(&run, &run.dir(), &[]));

@@ -1,6 +1,7 @@
 //! Models with a `tokenizer.json`.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -49,4 +50,16 @@ fn the_tokenizer_must_be_that_of_training() {
     let text = failure(&mut eval(&run, &alone, &["--codec", "tah"]), 1);
     assert!(text.contains("name the file with --tokenizer"), "{text}");
     json(eval(&run, &alone, &["--codec", "tah"]).args(moved));
+}
+
+#[test]
+fn a_gguf_file_lends_its_tokenizer_whatever_its_model() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pretrained/tests/fixtures/sentence_piece");
+    let plain = fixtures.join("plain.gguf");
+    let run = Run::train(&[&format!("data.tokenizer=\"{}\"", plain.display())]);
+    let report = json(&mut eval(&run, &run.dir(), &[]));
+    assert!(report["tokens"].as_u64().unwrap() < 900, "fewer than bytes: {report}");
+    let prefix = fixtures.join("prefix.gguf");
+    let text = failure(&mut eval(&run, &run.dir(), &["--tokenizer", prefix.to_str().unwrap()]), 1);
+    assert!(text.contains("the model was trained with `tokenizer.json sha256:"), "{text}");
 }

@@ -1,5 +1,6 @@
 //! `thinwire generate` and `thinwire eval --choices`, run as a user runs them.
 
+mod chat;
 mod choices;
 #[path = "../common/mod.rs"]
 mod common;

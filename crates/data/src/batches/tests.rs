@@ -23,6 +23,12 @@ fn settings(sequence: usize, micro_batch: usize, micro_batches: usize) -> BatchS
     BatchSize { sequence, micro_batch, micro_batches }
 }
 
+/// The targets that count in the loss, in order.
+fn counted(batch: &MicroBatch) -> Vec<u32> {
+    let counts = |at: &usize| batch.mask.as_ref().is_none_or(|mask| mask[*at]);
+    (0..batch.targets.len()).filter(counts).map(|at| batch.targets[at]).collect()
+}
+
 /// What the micro-batches predict, sorted; checks each one's form on the way.
 fn predicted(micro_batches: &[MicroBatch]) -> Vec<u32> {
     let mut predicted = Vec::new();
@@ -76,7 +82,8 @@ proptest! {
         tokens in 2usize..400, sequence in 1usize..40, limit in 0usize..500, micro_batch in 1usize..6,
     ) {
         let corpus = corpus(tokens);
-        let batches: Vec<_> = evaluation(&corpus, sequence, limit, micro_batch).collect();
+        let size = WindowSize::consecutive(sequence, micro_batch);
+        let batches: Vec<_> = evaluation(&corpus, size, limit).collect();
         let in_order: Vec<u32> = batches.iter().flat_map(|batch| batch.targets.clone()).collect();
         let end = if limit == 0 { tokens } else { tokens.min(limit + 1) };
         prop_assert_eq!(&in_order, &(1..end as u32).collect::<Vec<_>>());
@@ -84,6 +91,27 @@ proptest! {
         let dataset = stream(tokens, settings(sequence, 1, 1));
         let same: Vec<_> = dataset.evaluation(limit, micro_batch).collect::<Result<_, _>>().unwrap();
         prop_assert_eq!(same, batches);
+    }
+
+    #[test]
+    fn windows_that_overlap_count_every_token_once(
+        tokens in 2usize..400, sequence in 1usize..40, shorter in 0usize..40, limit in 0usize..500,
+        micro_batch in 1usize..6,
+    ) {
+        let stride = sequence.saturating_sub(shorter).max(1);
+        let corpus = corpus(tokens);
+        let mut batches = evaluation(&corpus, WindowSize { sequence, stride, micro_batch }, limit);
+        let expected = batches.len();
+        let batches: Vec<_> = batches.by_ref().collect();
+        prop_assert_eq!(batches.len(), expected);
+        let end = if limit == 0 { tokens } else { tokens.min(limit + 1) };
+        prop_assert_eq!(predicted(&batches).len(), (batches.iter().map(|batch| batch.targets.len())).sum::<usize>());
+        let counted: Vec<u32> = batches.iter().flat_map(counted).collect();
+        prop_assert_eq!(counted, (1..end as u32).collect::<Vec<_>>());
+        // All but the last window are full, and begin where the stride says.
+        let starts = batches.iter().flat_map(|batch| batch.inputs.chunks(batch.tokens)).map(|row| row[0]);
+        prop_assert!(starts.eq((0..).step_by(stride).take(batches.iter().map(|batch| batch.samples).sum())));
+        prop_assert!(batches.iter().rev().skip(1).all(|batch| batch.tokens == sequence));
     }
 
     /// Documents of tokens that count up, some of them trained on.
@@ -180,4 +208,19 @@ fn the_tag_tells_masks_apart() {
 fn the_tag_is_frozen() {
     let tag = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None).tag;
     assert_eq!(tag, 2_640_099_328_013_953_873);
+}
+
+/// Worked by hand: 12 tokens are 11 predictions.
+#[test]
+fn each_window_counts_what_is_new() {
+    let corpus = corpus(12);
+    let windows = |sequence, stride| -> Vec<(u32, Vec<u32>)> {
+        let size = WindowSize { sequence, stride, micro_batch: 1 };
+        evaluation(&corpus, size, 0).map(|batch| (batch.inputs[0], counted(&batch))).collect()
+    };
+    let expected = [(0, vec![1, 2, 3, 4]), (2, vec![5, 6]), (4, vec![7, 8]), (6, vec![9, 10]), (8, vec![11])];
+    assert_eq!(windows(4, 2), expected);
+    assert_eq!(windows(5, 3), [(0, vec![1, 2, 3, 4, 5]), (3, vec![6, 7, 8]), (6, vec![9, 10, 11])]);
+    assert_eq!(windows(4, 4), [(0, vec![1, 2, 3, 4]), (4, vec![5, 6, 7, 8]), (8, vec![9, 10, 11])]);
+    assert_eq!(windows(20, 1), [(0, (1..12).collect())]);
 }

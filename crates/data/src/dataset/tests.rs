@@ -136,7 +136,7 @@ fn what_cannot_be_data_is_refused() {
         ("a.jsonl", "", &settings, "holds no record that can be read"),
         ("b.jsonl", "{\"body\": 1}", &settings, "set data.format"),
         ("c.txt", "x", &settings, "holds 1 tokens; at least 2 are needed"),
-        ("d.jsonl", talk, &none, "set data.template"),
+        ("d.jsonl", talk, &none, "a run names one in data.template"),
         ("e.jsonl", talk, &date, "data.date = yesterday"),
         ("f.jsonl", talk, &end, "no token `<eos>`"),
         ("g.jsonl", "{\"text\": \"\"}", &settings, "g.jsonl:1: the text is empty"),

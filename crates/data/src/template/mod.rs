@@ -71,6 +71,12 @@ impl ChatTemplate {
         })
     }
 
+    /// `messages` as text, up to where the model would begin to answer.
+    pub(crate) fn prompt(&self, messages: &[Value]) -> Result<String, DataError> {
+        let text = self.render(messages, None, true);
+        text.map_err(|error| DataError::Conversation { reason: error.to_string() })
+    }
+
     /// `messages` as text; with `prompt`, up to where the model would begin to answer.
     fn render(&self, messages: &[Value], tools: Option<&Value>, prompt: bool) -> Result<String, RecordError> {
         let template = self.environment.get_template("chat").expect("it was added");

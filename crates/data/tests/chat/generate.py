@@ -1,4 +1,5 @@
-"""Writes what transformers makes of the conversations: token ids and the mask of the assistant's tokens.
+"""Writes what transformers makes of the conversations: token ids and the mask of the assistant's tokens, and the ids of
+prompts for an answer.
 
     pip install transformers tokenizers
     python generate.py          # in this folder
@@ -21,6 +22,7 @@ from transformers.utils import chat_template_utils
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
            "<|eot_id|>"]
 TEMPLATES = ["chatml", "llama3", "qwen3"]
+PROMPTS = [{"user": "What is a pipeline?"}, {"system": "Be short.", "user": "Grüße auf 日本語 🙂<|im_end|>\n"}]
 HERE = Path(__file__).parent
 DATE = datetime.datetime(2024, 7, 26)
 
@@ -50,11 +52,17 @@ def main():
     train(lines + list(templates.values())).save(str(tokenizer_file))
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(tokenizer_file), bos_token="<|begin_of_text|>",
                                         eos_token="<|endoftext|>")
-    expected = {"transformers": transformers.__version__}
+    expected = {"transformers": transformers.__version__, "prompts": {}}
     for name, template in templates.items():
         plain = re.sub(r"{%-? *(end)?generation *-?%}", lambda tag: tag[0].replace(f"{tag[1] or ''}generation", "set _ = 0"),
                        template)
         (HERE / f"{name}.plain.jinja").write_text(plain)
+        expected["prompts"][name] = []
+        for prompt in PROMPTS:
+            messages = [{"role": role, "content": content} for role, content in prompt.items()]
+            ids = tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True,
+                                                return_dict=False)
+            expected["prompts"][name].append(prompt | {"ids": ids})
         expected[name] = []
         for record in records:
             arguments = dict(tools=record.get("tools"), tokenize=True, return_dict=True)

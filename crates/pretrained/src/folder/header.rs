@@ -26,7 +26,8 @@ pub(super) fn read(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Nam
     file.read_exact(&mut len).map_err(Error::io("read", path))?;
     let len = u64::from_le_bytes(len);
     let most = MAX_BYTES.min(file_bytes - 8);
-    require(len <= most, path, "length of the header", format_args!("at most {most}"), len)?;
+    let expected = format_args!("at most {most} in a file of {file_bytes} bytes");
+    require(len <= most, path, "length of the header", expected, len)?;
     let mut json = vec![0; len as usize];
     file.read_exact(&mut json).map_err(Error::io("read", path))?;
     let metadata: Metadata = serde_json::from_slice(&json).map_err(Error::json(path))?;
@@ -52,7 +53,7 @@ fn format(path: &Path, name: &str, dtype: Dtype) -> Result<Format, Error> {
         Dtype::F16 => Ok(Format::F16),
         Dtype::BF16 => Ok(Format::BF16),
         other => {
-            let field = format!("tensor `{name}`");
+            let field = format!("tensor {name}");
             let (path, found) = (path.into(), format!("{other:?}"));
             Err(Error::Unsupported { path, field, found, supported: "F32, F16, BF16".into() })
         }

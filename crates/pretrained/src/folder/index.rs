@@ -1,6 +1,6 @@
 //! `model.safetensors.index.json`: which tensor is in which file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -15,18 +15,15 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// The files the index names, each once. None lies outside the index's folder.
-pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+/// Each tensor's file, by the tensor's name. None lies outside the index's folder.
+pub(super) fn read(path: &Path) -> Result<BTreeMap<String, PathBuf>, Error> {
     let index: Index = serde_json::from_slice(&read_small(path, MAX_JSON)?).map_err(Error::json(path))?;
-    let files: BTreeSet<String> = index.weight_map.into_values().collect();
     let folder = path.parent().unwrap_or(Path::new(""));
-    files
-        .into_iter()
-        .map(|name| {
-            require(is_plain(&name), path, "file of a tensor", "the name of a .safetensors file", &name)?;
-            Ok(folder.join(name))
-        })
-        .collect()
+    let place = |(tensor, file): (String, String)| {
+        require(is_plain(&file), path, "file of a tensor", "the name of a .safetensors file", &file)?;
+        Ok((tensor, folder.join(file)))
+    };
+    index.weight_map.into_iter().map(place).collect()
 }
 
 /// Whether `name` names a file in the same folder, on every system.

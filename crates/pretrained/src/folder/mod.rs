@@ -4,12 +4,13 @@ mod header;
 mod index;
 mod names;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::config;
+use crate::error::require;
 use crate::pretrained::Source;
 use crate::stored::{Stored, read_small};
 use crate::{DecoderConfig, Error};
@@ -26,29 +27,64 @@ pub(crate) fn open(folder: &Path) -> Result<(DecoderConfig, BTreeMap<String, Sou
     let path = folder.join(CONFIG);
     let config = config::read(&path, &read_json(&path)?)?;
     let mut tensors = BTreeMap::new();
-    for file in weight_files(folder)? {
-        for (name, stored) in header::read(&file, |name| !names::is_ignored(&config, name))? {
+    let weights = Weights::find(folder)?;
+    for file in weights.files() {
+        for (name, stored) in header::read(file, |name| !names::is_ignored(&config, name))? {
             let name = names::canonical(config.family, name);
             if tensors.insert(name.clone(), Source::plain(stored)).is_some() {
                 let what = format_args!("tensor `{name}`");
-                return Err(Error::mismatch(&file, what, "one of this name", "one in another file too"));
+                return Err(Error::mismatch(file, what, "one of this name", "one in another file too"));
             }
+        }
+    }
+    if let Weights::Sharded(index) = &weights {
+        for (name, file) in index.iter().filter(|(name, _)| !names::is_ignored(&config, name)) {
+            let found = tensors.contains_key(&names::canonical(config.family, name.clone()));
+            require(
+                found,
+                file,
+                format_args!("tensor `{name}`"),
+                format_args!("one, as `{INDEX}` says"),
+                "none",
+            )?;
         }
     }
     Ok((config, tensors))
 }
 
-/// The files of the weights; those an index names need not be there.
-pub(crate) fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let (single, sharded) = (folder.join(WEIGHTS), folder.join(INDEX));
-    match (single.is_file(), sharded.is_file()) {
-        (true, _) => Ok(vec![single]),
-        (false, true) => index::files(&sharded),
-        (false, false) => {
-            let expected = format_args!("`{WEIGHTS}` or `{INDEX}`");
-            Err(Error::mismatch(folder, "weights", expected, "neither"))
+/// Where the weights are. Files that an index names need not be there.
+enum Weights {
+    Single(PathBuf),
+    /// The file of each tensor.
+    Sharded(BTreeMap<String, PathBuf>),
+}
+
+impl Weights {
+    fn find(folder: &Path) -> Result<Self, Error> {
+        let (single, sharded) = (folder.join(WEIGHTS), folder.join(INDEX));
+        match (single.is_file(), sharded.is_file()) {
+            (true, _) => Ok(Self::Single(single)),
+            (false, true) => index::read(&sharded).map(Self::Sharded),
+            (false, false) => {
+                let expected = format_args!("`{WEIGHTS}` or `{INDEX}`");
+                Err(Error::mismatch(folder, "weights", expected, "neither"))
+            }
         }
     }
+
+    /// Each file once.
+    fn files(&self) -> BTreeSet<&PathBuf> {
+        match self {
+            Self::Single(file) => BTreeSet::from([file]),
+            Self::Sharded(index) => index.values().collect(),
+        }
+    }
+}
+
+/// The files of the weights; those an index names need not be there.
+#[cfg(feature = "hub")]
+pub(crate) fn weight_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(Weights::find(folder)?.files().into_iter().cloned().collect())
 }
 
 /// A JSON file of moderate size.

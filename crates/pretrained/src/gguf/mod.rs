@@ -28,6 +28,11 @@ const MAX_DIMENSIONS: u32 = 4;
 /// Tensors start at multiples of it, in bytes, unless `general.alignment` says otherwise.
 const DEFAULT_ALIGNMENT: u64 = 32;
 
+/// Whether a path has the name of a GGUF file.
+pub(crate) fn is_gguf(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+}
+
 /// A GGUF file of any architecture, with its own names and layouts.
 ///
 /// [`Pretrained::open`](crate::Pretrained::open) gives the models among them in Hugging Face's terms.

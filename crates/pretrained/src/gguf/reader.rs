@@ -69,7 +69,8 @@ impl Reader {
         let valid = count.checked_mul(bytes).is_some_and(|needed| needed <= left);
         let what = format_args!("what follows byte {}", self.position);
         let expected = format_args!("{count} items of at least {bytes} bytes");
-        let end = if self.file_bytes > MAX_HEAD { "allowed for metadata" } else { "left" };
-        require(valid, &self.path, what, expected, format_args!("{left} bytes {end}"))
+        let of = if self.file_bytes > MAX_HEAD { "that metadata may have" } else { "of the file" };
+        let all = self.file_bytes.min(MAX_HEAD);
+        require(valid, &self.path, what, expected, format_args!("{left} bytes left of the {all} {of}"))
     }
 }

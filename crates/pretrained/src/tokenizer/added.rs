@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::SpecialToken;
 use crate::Error;
 use crate::error::require;
 use crate::gguf::Metadata;
@@ -51,8 +52,26 @@ impl<'a> Tokens<'a> {
         used.map(|(id, token)| (token.clone(), json!(id))).collect()
     }
 
-    /// The tokens that are cut out of a text before anything else, as `added_tokens` of a `tokenizer.json`.
-    pub(super) fn added(&self) -> Vec<Value> {
+    /// The tokens that are text and nothing else, with their ids.
+    pub(super) fn normal(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
+        let tokens = self.texts.iter().map(String::as_str).enumerate();
+        tokens.filter(|&(id, _)| self.kind(id) == NORMAL)
+    }
+
+    /// The token whose id is under `key`.
+    pub(super) fn special(&self, metadata: &Metadata, key: &str) -> Result<Option<SpecialToken>, Error> {
+        let Some(id) = metadata.unsigned(key)? else { return Ok(None) };
+        let text = usize::try_from(id).ok().and_then(|id| self.texts.get(id));
+        if let (Some(text), Ok(id)) = (text, u32::try_from(id)) {
+            return Ok(Some(SpecialToken { id, text: text.clone() }));
+        }
+        let expected = format_args!("below {}", self.texts.len());
+        Err(Error::mismatch(self.path, format_args!("metadata `{key}`"), expected, id))
+    }
+
+    /// The tokens that are cut out of a text before anything else, as `added_tokens` of a `tokenizer.json`. Control tokens
+    /// are found in the text as it is, user-defined ones, if so wished, in the `normalized` one.
+    pub(super) fn added(&self, normalized: bool) -> Vec<Value> {
         let ids = 0..self.texts.len();
         let added = ids.filter(|&id| matches!(self.kind(id), CONTROL | USER_DEFINED));
         added
@@ -63,7 +82,7 @@ impl<'a> Tokens<'a> {
                     "single_word": false,
                     "lstrip": false,
                     "rstrip": false,
-                    "normalized": false,
+                    "normalized": normalized && self.kind(id) == USER_DEFINED,
                     "special": self.kind(id) == CONTROL,
                 })
             })

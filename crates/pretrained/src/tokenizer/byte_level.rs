@@ -78,7 +78,7 @@ pub(super) fn json(metadata: &Metadata, tokens: &Tokens<'_>, pre: Pre) -> Result
         "version": "1.0",
         "truncation": null,
         "padding": null,
-        "added_tokens": tokens.added(),
+        "added_tokens": tokens.added(false),
         "normalizer": pre.normalizer(),
         "pre_tokenizer": pre.pre_tokenizer(),
         "post_processor": null,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::added::Tokens;
 use super::byte_level::{self, Pre};
-use super::{SpecialToken, TokenizerFiles};
+use super::{SpecialToken, TokenizerFiles, sentence_piece};
 use crate::Error;
 use crate::gguf::Metadata;
 
@@ -16,19 +16,22 @@ const ADD_EOS: &str = "tokenizer.ggml.add_eos_token";
 
 pub(crate) fn from_gguf(path: &Path, metadata: &Metadata) -> Result<TokenizerFiles, Error> {
     let model = metadata.needed(MODEL, metadata.string(MODEL)?)?;
-    if model != "gpt2" {
-        return Err(metadata.refuse(MODEL, "\"gpt2\" (byte-level BPE)"));
-    }
     let tokens = Tokens::read(metadata)?;
-    let pre = Pre::read(metadata)?;
     if metadata.boolean(ADD_EOS)? == Some(true) {
         return Err(metadata.refuse(ADD_EOS, "false"));
     }
-    let mut json = byte_level::json(metadata, &tokens, pre)?;
-    let special = |key| special(path, metadata, &tokens, key);
+    let (mut json, by_default) = match model {
+        "gpt2" => {
+            let pre = Pre::read(metadata)?;
+            (byte_level::json(metadata, &tokens, pre)?, pre.adds_bos())
+        }
+        "llama" => (sentence_piece::json(metadata, &tokens)?, true),
+        _ => return Err(metadata.refuse(MODEL, "\"gpt2\" (byte-level BPE), \"llama\" (SentencePiece)")),
+    };
+    let special = |key| tokens.special(metadata, key);
     let bos = special("tokenizer.ggml.bos_token_id")?;
     let eos = special("tokenizer.ggml.eos_token_id")?;
-    let add_bos = metadata.boolean(ADD_BOS)?.unwrap_or(pre.adds_bos()) && bos.is_some();
+    let add_bos = metadata.boolean(ADD_BOS)?.unwrap_or(by_default) && bos.is_some();
     if let (true, Some(bos)) = (add_bos, &bos) {
         json["post_processor"] = in_front(bos);
     }
@@ -44,22 +47,6 @@ pub(crate) fn from_gguf(path: &Path, metadata: &Metadata) -> Result<TokenizerFil
         stop,
         add_bos,
     })
-}
-
-/// The token whose id is under `key`.
-fn special(
-    path: &Path,
-    metadata: &Metadata,
-    tokens: &Tokens<'_>,
-    key: &str,
-) -> Result<Option<SpecialToken>, Error> {
-    let Some(id) = metadata.unsigned(key)? else { return Ok(None) };
-    let text = usize::try_from(id).ok().and_then(|id| tokens.texts.get(id));
-    if let (Some(text), Ok(id)) = (text, u32::try_from(id)) {
-        return Ok(Some(SpecialToken { id, text: text.clone() }));
-    }
-    let expected = format_args!("below {}", tokens.texts.len());
-    Err(Error::mismatch(path, format_args!("metadata `{key}`"), expected, id))
 }
 
 /// A post-processor that puts `bos` in front of every text.

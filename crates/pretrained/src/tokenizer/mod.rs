@@ -5,13 +5,14 @@ mod byte_level;
 mod bytes;
 mod folder;
 mod gguf;
+mod sentence_piece;
 
 pub(crate) use gguf::from_gguf;
 
 use std::path::Path;
 
 use crate::Error;
-use crate::gguf::Metadata;
+use crate::gguf::{Gguf, Metadata, is_gguf};
 
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
@@ -39,12 +40,14 @@ pub struct TokenizerFiles {
 
 impl TokenizerFiles {
     /// Reads a `tokenizer.json` at `path`, and the settings beside it as far as they exist: `tokenizer_config.json`,
-    /// `chat_template.jinja`, `generation_config.json`, `config.json`.
+    /// `chat_template.jinja`, `generation_config.json`, `config.json`. Of a `.gguf` file, of whatever model, it reads the
+    /// tokenizer alone.
     ///
     /// # Errors
-    /// A file cannot be read or parsed, or the settings name a special token that is none.
+    /// A file cannot be read or parsed, or the settings name a special token that is none; a tokenizer in a `.gguf` file
+    /// is of a kind that is not supported.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        folder::read(path)
+        if is_gguf(path) { from_gguf(path, Gguf::open(path)?.metadata()) } else { folder::read(path) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use proptest::prelude::*;
-use thinwire_pretrained::{Gguf, Pretrained};
+use thinwire_pretrained::{Gguf, Pretrained, TokenizerFiles};
 
 use crate::support::{open_and_read, read_fixture};
 
@@ -138,6 +138,52 @@ fn metadata_that_describes_another_computation() {
         &replaced(&string("blk.1.attn_q.bias"), &string("blk.1.attn_q.bios")),
         "unexpected: blk.1.attn_q.bios",
     );
+}
+
+/// A file with a SentencePiece vocabulary of three tokens, one of them unknown, and `pairs`.
+fn vocabulary(pairs: &[Vec<u8>]) -> Result<TokenizerFiles, String> {
+    let array = |kind: u32, items: Vec<u8>| [&kind.to_le_bytes()[..], &3_u64.to_le_bytes(), &items].concat();
+    let tokens = pair("tokenizer.ggml.tokens", 9, &array(8, ["a", "b", "ab"].map(string).concat()));
+    let model = pair("tokenizer.ggml.model", 8, &string("llama"));
+    let bytes = head(0, 2 + pairs.len() as u64, &[model, tokens, pairs.concat()].concat());
+    let file = tempfile::Builder::new().suffix(".gguf").tempfile().unwrap();
+    fs::write(file.path(), bytes).unwrap();
+    TokenizerFiles::read(file.path()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn sentence_piece_vocabularies() {
+    let scores = |scores: &[f32]| {
+        let items: Vec<u8> = scores.iter().flat_map(|score| score.to_le_bytes()).collect();
+        let len = scores.len() as u64;
+        pair("tokenizer.ggml.scores", 9, &[&6_u32.to_le_bytes()[..], &len.to_le_bytes(), &items].concat())
+    };
+    let unknown = |id: u32| pair("tokenizer.ggml.unknown_token_id", 4, &id.to_le_bytes());
+    let whole = scores(&[0.0, 0.0, -1.0]);
+    vocabulary(&[unknown(0), whole.clone()]).unwrap();
+    let flag = |key: &str, value: u8| pair(&format!("tokenizer.ggml.{key}"), 7, &[value]);
+    for (pairs, expected) in [
+        (vec![unknown(0)], "metadata `tokenizer.ggml.scores`: expected a value, found none"),
+        (vec![whole.clone()], "metadata `tokenizer.ggml.unknown_token_id`: expected a value, found none"),
+        (vec![unknown(3), whole.clone()], "unknown_token_id`: expected below 3, found 3"),
+        (
+            vec![unknown(0), scores(&[0.0; 2])],
+            "length of metadata `tokenizer.ggml.scores`: expected 3, found 2",
+        ),
+        (vec![unknown(0), scores(&[f32::NAN; 3])], "`tokenizer.ggml.scores`: expected numbers, found NaN"),
+        (
+            vec![unknown(0), whole.clone(), flag("remove_extra_whitespaces", 1)],
+            "`tokenizer.ggml.remove_extra_whitespaces` is true, which is not supported; supported: false",
+        ),
+        (
+            vec![unknown(0), whole.clone(), flag("precompiled_charsmap", 1)],
+            "`tokenizer.ggml.precompiled_charsmap` is true, which is not supported; supported: none",
+        ),
+        (vec![unknown(0), whole, flag("add_eos_token", 1)], "`tokenizer.ggml.add_eos_token` is true"),
+    ] {
+        let error = vocabulary(&pairs).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

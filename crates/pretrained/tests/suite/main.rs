@@ -7,5 +7,6 @@ mod damaged_gguf;
 mod export;
 mod models;
 mod real;
+mod sentence_piece;
 mod support;
 mod tokens;

@@ -18,7 +18,7 @@ pub struct DataConfig {
     /// The held-out data for evaluation, read in the same way. Default: none, and nothing is evaluated.
     #[serde(default)]
     pub heldout: Option<Sources>,
-    /// `"byte"`, or the path of a `tokenizer.json`. Default `"byte"`.
+    /// `"byte"`, or the path of a `tokenizer.json`, of a model's folder, or of a `.gguf` file. Default `"byte"`.
     #[serde(default, with = "text")]
     pub tokenizer: TokenizerSource,
     /// What the files hold: `"auto"`, `"text"`, `"jsonl"`, `"parquet"`, `"messages"`, `"sharegpt"` or `"alpaca"`.

@@ -113,6 +113,14 @@ pub enum EvaluateError {
         /// The model's context.
         context: usize,
     },
+    /// Windows of a text that leave tokens out between them.
+    #[error("a stride of {stride} tokens: expected 1 to {sequence}, the length of a sequence")]
+    Stride {
+        /// Tokens from one window to the next.
+        stride: usize,
+        /// Tokens in a window.
+        sequence: usize,
+    },
     /// An activation that the codec refuses: a value that is not finite.
     #[error("boundary {before}: cannot encode the activation of micro-batch {micro_batch}")]
     Encode {

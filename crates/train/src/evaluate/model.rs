@@ -10,7 +10,7 @@ use thinwire_pretrained::Pretrained;
 use super::{Boundary, EvaluateError, Pipeline, base};
 use crate::checkpoint;
 use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
-use crate::data::{Corpus, Tokenizer};
+use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer, WindowSize};
 use crate::model::{Architecture, Part};
 use crate::pretrained::{is_model, load_into, load_part, load_tokenizer, model_tokenizer};
 use crate::run::FoundCheckpoint;
@@ -194,17 +194,31 @@ impl SavedModel {
         Ok(config.pipeline.boundary(before).forward)
     }
 
-    /// Reads a text that is to be evaluated in sequences of `sequence` tokens. It begins with the token that the
-    /// tokenizer of a model of others asks for, if it does.
+    /// Reads a text that is to be evaluated in windows of `size`. It begins with the token that the tokenizer of a model
+    /// of others asks for, if it does.
     ///
     /// # Errors
-    /// The text cannot be read or tokenized or is too short; the sequences are longer than the model's context.
-    pub fn read_text(&self, path: &Path, sequence: usize) -> Result<Corpus, EvaluateError> {
-        let context = self.architecture.context;
+    /// The text cannot be read or tokenized or is too short; the sequences are longer than the model's context, or the
+    /// stride is 0 or longer than a sequence.
+    pub fn read_text(&self, path: &Path, size: WindowSize) -> Result<Corpus, EvaluateError> {
+        let (WindowSize { sequence, stride, .. }, context) = (size, self.architecture.context);
         if sequence > context {
             return Err(EvaluateError::Sequence { sequence, context });
         }
+        if !(1..=sequence).contains(&stride) {
+            return Err(EvaluateError::Stride { stride, sequence });
+        }
         Ok(Corpus::load_after(self.first, path, &self.tokenizer)?)
+    }
+
+    /// What the model reads before it answers `user`, behind what it is told as `system`: in the run's chat template, or
+    /// the model's.
+    ///
+    /// # Errors
+    /// There is no template, or it does not take such messages.
+    pub fn chat(&self, system: Option<&str>, user: &[u8]) -> Result<ChatPrompt, DataError> {
+        let settings = self.config().map_or_else(DataSettings::default, |run| run.data.settings());
+        ChatPrompt::new(&self.tokenizer, &settings, system, user)
     }
 
     /// Loads the weights into a pipeline on this machine's processor, cut at `boundaries` (in any order).

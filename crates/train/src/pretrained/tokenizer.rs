@@ -18,16 +18,14 @@ pub enum TokenizerError {
     Model(#[from] Error),
 }
 
-/// The tokenizer that `source` names: its path may also be that of a model, a Hugging Face folder or a `.gguf` file.
+/// The tokenizer that `source` names: its path may also be that of a model, a Hugging Face folder or a `.gguf` file, of
+/// which only the tokenizer need be supported.
 ///
 /// # Errors
 /// The file or the model cannot be read, or has no tokenizer that can be used.
 pub fn load_tokenizer(source: &TokenizerSource) -> Result<Tokenizer, TokenizerError> {
     match source {
-        TokenizerSource::File(path) if is_model(path) => {
-            let model = Pretrained::open(path)?;
-            Ok(model_tokenizer(&model.tokenizer()?, path)?)
-        }
+        TokenizerSource::File(path) if is_model(path) => Ok(model_tokenizer(&read_tokenizer(source)?, path)?),
         source => Ok(Tokenizer::load(source)?),
     }
 }
@@ -51,7 +49,7 @@ pub fn model_tokenizer(files: &TokenizerFiles, path: &Path) -> Result<Tokenizer,
 pub fn read_tokenizer(source: &TokenizerSource) -> Result<TokenizerFiles, Error> {
     match source {
         TokenizerSource::Byte => Ok(TokenizerFiles::bytes()),
-        TokenizerSource::File(path) if is_model(path) => Pretrained::open(path)?.tokenizer(),
+        TokenizerSource::File(path) if path.is_dir() => Pretrained::open(path)?.tokenizer(),
         TokenizerSource::File(path) => TokenizerFiles::read(path),
     }
 }

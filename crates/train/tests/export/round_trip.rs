@@ -7,6 +7,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use thinwire_pretrained::{Pretrained, TensorSpec};
 use thinwire_train::checkpoint;
 use thinwire_train::config::{Config, TokenizerSource, Unit};
+use thinwire_train::data::WindowSize;
 use thinwire_train::evaluate::SavedModel;
 use thinwire_train::export::{ExportFormat, ExportOptions, Exporter};
 use thinwire_train::model::{Activation, Part};
@@ -121,11 +122,11 @@ fn bytes_are_tokens() {
     let characters: String = ('\0'..'\u{800}').chain("–€🐐\u{10ffff}".chars()).collect();
     fs::write(&text, &characters).unwrap();
     let model = SavedModel::open(&folder, None).unwrap();
-    let tokens = model.read_text(&text, 32).unwrap().tokens().to_vec();
+    let tokens = model.read_text(&text, WindowSize::consecutive(32, 1)).unwrap().tokens().to_vec();
     let bytes: Vec<u32> = characters.bytes().map(u32::from).collect();
     assert_eq!(tokens, bytes);
     let run = SavedModel::open(&config.run.dir, Some(&TokenizerSource::Byte)).unwrap();
-    assert_eq!(run.read_text(&text, 32).unwrap().tokens(), tokens);
+    assert_eq!(run.read_text(&text, WindowSize::consecutive(32, 1)).unwrap().tokens(), tokens);
     let tokenizer =
         thinwire_train::data::Tokenizer::load(&TokenizerSource::File(folder.join("tokenizer.json")));
     assert_eq!(tokenizer.unwrap().decode(&tokens).unwrap(), characters);

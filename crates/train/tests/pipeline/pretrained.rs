@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thinwire_link::memory;
 use thinwire_train::config::{Config, TokenizerSource};
-use thinwire_train::data::{Corpus, Tokenizer, evaluation};
+use thinwire_train::data::{Corpus, Tokenizer, WindowSize, evaluation};
 use thinwire_train::evaluate::SavedModel;
 use thinwire_train::run::{Resume, Setup};
 
@@ -94,9 +94,10 @@ fn a_run_goes_on_and_is_evaluated_when_the_model_is_gone() {
 }
 
 pub(crate) fn perplexity(model: &SavedModel, text: &Path) -> f64 {
-    let corpus = model.read_text(text, 40).unwrap();
+    let size = WindowSize::consecutive(40, 1);
+    let corpus = model.read_text(text, size).unwrap();
     let mut pipeline = model.load(Vec::new()).unwrap();
-    pipeline.evaluate(evaluation(&corpus, 40, 0, 1), || ()).unwrap().uncompressed
+    pipeline.evaluate(evaluation(&corpus, size, 0), || ()).unwrap().uncompressed
 }
 
 #[test]
@@ -117,8 +118,10 @@ fn a_text_begins_as_the_tokenizer_asks() {
     fs::write(model.join("tokenizer_config.json"), r#"{"bos_token": "@", "add_bos_token": true}"#).unwrap();
     let text = dir.path().join("text.txt");
     fs::write(&text, "ABC").unwrap();
-    let tokens =
-        |model: &Path| SavedModel::open(model, None).unwrap().read_text(&text, 2).unwrap().tokens().to_vec();
+    let size = WindowSize::consecutive(2, 1);
+    let tokens = |model: &Path| {
+        SavedModel::open(model, None).unwrap().read_text(&text, size).unwrap().tokens().to_vec()
+    };
     assert_eq!(tokens(&model), [1, 2, 3, 4]);
     assert_eq!(tokens(&folder(MODEL)), [2, 3, 4]);
 }
@@ -218,6 +221,6 @@ fn a_models_path_names_its_tokenizer() {
     fs::write(&text, "ABC").unwrap();
     let file = Tokenizer::load(&TokenizerSource::File(folder(MODEL).join("tokenizer.json"))).unwrap();
     let saved = SavedModel::open(&folder(MODEL), Some(&TokenizerSource::File(folder(MODEL)))).unwrap();
-    let tokens = saved.read_text(&text, 2).unwrap();
+    let tokens = saved.read_text(&text, WindowSize::consecutive(2, 1)).unwrap();
     assert_eq!(tokens.tokens(), Corpus::load(&text, &file).unwrap().tokens());
 }

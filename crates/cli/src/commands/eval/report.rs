@@ -26,6 +26,8 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) step: Option<u64>,
     pub(super) sequence: usize,
+    /// Tokens from one sequence to the next.
+    pub(super) stride: usize,
     pub(super) micro_batch: usize,
     pub(super) seconds: f64,
 }
@@ -41,8 +43,8 @@ impl fmt::Display for Report {
         writeln!(f, "model         {}{step}", self.model.display())?;
         writeln!(
             f,
-            "text          {} tokens, sequences of {}, {} in a micro-batch, {:.1} s",
-            self.tokens, self.sequence, self.micro_batch, self.seconds
+            "text          {} tokens, sequences of {}, one every {}, {} in a micro-batch, {:.1} s",
+            self.tokens, self.sequence, self.stride, self.micro_batch, self.seconds
         )?;
         let (with, without) = (self.perplexity, self.uncompressed.perplexity);
         if !self.boundaries.is_empty() {
