@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 13] = [
     &["train"],
     &["stage"],
     &["eval"],
     &["generate"],
+    &["fetch"],
     &["export"],
     &["codec", "encode"],
     &["codec", "decode"],
@@ -36,7 +37,8 @@ fn options(text: &str, front: &str) -> BTreeSet<String> {
 fn the_page_is_complete() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md")).unwrap();
-    for name in ["train", "stage", "eval", "generate", "export", "codec", "bench", "inspect", "key"] {
+    for name in ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "inspect", "key"]
+    {
         let section = page.split("\n## ").find(|section| section.starts_with(&format!("thinwire {name}\n")));
         let documented = options(section.unwrap(), "| `");
         let commands = COMMANDS.iter().filter(|command| command[0] == name);
@@ -50,6 +52,6 @@ fn the_page_is_complete() {
     let listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(
         listed,
-        ["train", "stage", "eval", "generate", "export", "codec", "bench", "inspect", "key", "help"]
+        ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "inspect", "key", "help"]
     );
 }

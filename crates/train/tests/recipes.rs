@@ -43,7 +43,7 @@ const fn expected(
     Expected { recipe, parameters, stages, batch, start, vocab }
 }
 
-const RECIPES: [Expected; 12] = [
+const RECIPES: [Expected; 13] = [
     expected("quickstart.toml", 3_082_496, 2, [4, 256], None, None),
     expected("paper/gpt2-xl-wikitext-2.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
     expected("paper/gpt2-xl-arxiv21.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
@@ -54,6 +54,7 @@ const RECIPES: [Expected; 12] = [
     expected("small/prose.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
     expected("small/passages.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
     expected("small/instructions.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
+    expected("small/instructions-lora.toml", 139_399_488, 2, [4, 256], Some(Start::SmolLm2), None),
     expected("small/pretraining.toml", 8_755_392, 4, [8, 256], None, None),
     expected("small/pretraining-wide.toml", 27_533_824, 4, [8, 256], None, None),
 ];

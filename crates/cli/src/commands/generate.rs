@@ -20,7 +20,7 @@ use crate::output::Output;
 /// Tokens that are generated at most, where the user does not say.
 const MAX_TOKENS: usize = 256;
 
-/// Text that continues a prompt, or answers a message, through a model with compressed activations.
+/// Text that continues a prompt, or answers a message.
 ///
 /// The text goes to standard output as it comes, figures to standard error. Runs in one process without links; the
 /// activations at the boundaries are encoded and decoded as in training, the prompt as one message and every further

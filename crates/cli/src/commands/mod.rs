@@ -32,6 +32,7 @@ commands! {
     stage: Stage,
     eval: Eval,
     generate: Generate,
+    fetch: Fetch,
     export: Export,
     codec: Codec,
     bench: Bench,
