@@ -84,7 +84,11 @@ fn every_recipe_resolves() {
         assert!(map.is_none_or(|map| map.stages().len() == stages), "{recipe}");
         let train = &config.train;
         assert_eq!([train.micro_batch * train.micro_batches, train.sequence], [samples, tokens], "{recipe}");
-        assert_eq!(config.pipeline.forward.to_string(), "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2", "{recipe}");
+        let forward = match start {
+            Some(Start::SmolLm2) => "tah:g=64,a=64,p=1,hi=4,lo=3,tau=0",
+            _ => "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2",
+        };
+        assert_eq!(config.pipeline.forward.to_string(), forward, "{recipe}");
     }
 }
 

@@ -48,15 +48,22 @@ fn hint(key: &str, parent: &str, known: &[String]) -> String {
     format!("the {what}{place} are {}", siblings.join(", "))
 }
 
-/// The known key most like `key`, if one is: first by its last name, then as a whole (a name may sit in the wrong
-/// section). Jaro and Winkler's measure finds abbreviations as well as slips: `lr` is most like
-/// `learning_rate`.
+/// The known key most like `key`, if one is: one of the same name in another section, else one of its own section, else any.
 fn nearest<'a>(key: &str, known: &'a [String]) -> Option<&'a str> {
+    let of = |belongs: &dyn Fn(&str) -> bool| most_alike(key, known.iter().filter(|known| belongs(known)));
+    of(&|known| last_name(known) == last_name(key))
+        .or_else(|| of(&|known| section(known) == section(key)))
+        .or_else(|| of(&|_| true))
+}
+
+/// First by its last name, then as a whole. Jaro and Winkler's measure finds abbreviations as well as slips: `lr` is most
+/// like `learning_rate`.
+fn most_alike<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a str> {
     let likeness = |candidate: &str| {
         let names = strsim::jaro_winkler(last_name(key), last_name(candidate));
         (names, strsim::jaro_winkler(key, candidate))
     };
-    let alike = known.iter().map(|known| (likeness(known), known.as_str()));
+    let alike = known.map(|known| (likeness(known), known.as_str()));
     let alike = alike.filter(|((names, _), _)| *names >= ALIKE);
     let best = alike.max_by(|((a_name, a_whole), _), ((b_name, b_whole), _)| {
         a_name.total_cmp(b_name).then(a_whole.total_cmp(b_whole))

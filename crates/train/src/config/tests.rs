@@ -54,6 +54,8 @@ cache = "tokens"
 
 [train]
 steps = 10
+dtype = "bf16"
+gradient_checkpointing = true
 sequence = 128
 micro_batch = 2
 micro_batches = 3
@@ -155,8 +157,8 @@ fn every_key_of_the_contract_is_read() {
                 value.get(name).cloned()
             });
         }
-        // Left out above: what is inherited, what is derived, what needs a model on disk.
-        let left_out = ["pipeline.boundary.backward", "model.head_dim", "model.pretrained"];
+        // Left out above: what is inherited, what is derived, what needs a model on disk, what excludes `steps`.
+        let left_out = ["pipeline.boundary.backward", "model.head_dim", "model.pretrained", "train.epochs"];
         let left_out = left_out.contains(&&*key) || key.starts_with("lora");
         assert!(value.is_some() || left_out, "{key} is not in the full example");
     }
@@ -192,6 +194,7 @@ fn overrides_replace_and_add_keys() {
 fn unknown_keys_are_refused_with_the_nearest_known_one() {
     for (key, nearest) in [
         ("train.stpes=1", "train.stpes: unknown key; did you mean train.steps?"),
+        ("optimizer.lr=1", "optimizer.lr: unknown key; did you mean optimizer.learning_rate?"),
         ("trian.steps=1", "trian: unknown key; did you mean train?"),
         ("train.learning_rate=1", "train.learning_rate: unknown key; did you mean optimizer.learning_rate?"),
         (

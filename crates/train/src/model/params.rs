@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
-use thinwire_ops::GradientSum;
+use burn::tensor::{Device, Tensor, TensorData};
 
+use super::leaves::{GradientSums, Leaf, Leaves};
 use crate::config::Dtype;
 
 /// How a parameter starts.
@@ -56,11 +56,11 @@ impl Parameter {
 
 /// Names a matrix of a [`ParamSet`].
 #[derive(Clone, Copy, Debug)]
-pub struct Matrix(usize);
+pub struct Matrix(pub(super) usize);
 
 /// Names a vector of a [`ParamSet`].
 #[derive(Clone, Copy, Debug)]
-pub struct Vector(usize);
+pub struct Vector(pub(super) usize);
 
 /// The parameters of the units a stage owns, in unit order.
 ///
@@ -210,7 +210,7 @@ impl ParamSet {
 
     /// Where the gradients of the set are summed.
     pub fn gradient_sums(&self) -> GradientSums {
-        GradientSums(self.params.iter().map(|_| GradientSum::default()).collect())
+        GradientSums::new(self.len())
     }
 
     /// Fresh autodiff leaves over the same storage: the graph of one micro-batch. Its backward pass adds to `sums`. Frozen
@@ -224,7 +224,7 @@ impl ParamSet {
         self.collect_leaves(|at, value| {
             let value = Tensor::from_inner(value);
             if self.params[at].trainable && positions.contains(&at) {
-                Leaf { value: value.require_grad(), sum: Some(sums.0[at].clone()) }
+                Leaf { value: value.require_grad(), sum: Some(sums.of(at)) }
             } else {
                 Leaf { value, sum: None }
             }
@@ -242,75 +242,33 @@ impl ParamSet {
             self.params.iter().map(|p| rounds(p).then(|| self.dtype.cast(p.value.clone()))).collect()
         });
         let values = self.params.iter().zip(rounded).map(|(p, rounded)| rounded.as_ref().unwrap_or(&p.value));
-        let params = values.enumerate().map(|(at, value)| leaf(at, value.clone())).collect();
+        let leaves = values.enumerate().map(|(at, value)| leaf(at, value.clone())).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
-        Leaves { params, shapes, dtype: self.dtype }
+        Leaves::new(leaves, shapes, self.dtype)
     }
 }
 
-/// The gradients of a set's parameters, in order, summed over micro-batches. Clones are the same sums.
-#[derive(Clone, Debug)]
-pub struct GradientSums(Vec<GradientSum>);
+#[cfg(test)]
+mod tests {
+    use burn::tensor::DType;
 
-impl GradientSums {
-    /// Takes each parameter's, flat; `None` where no path led to it. The sums start anew.
-    pub fn take(&self) -> Vec<Option<Tensor<1>>> {
-        self.0.iter().map(GradientSum::take).collect()
-    }
-}
+    use super::*;
 
-/// The parameters as one forward pass sees them.
-#[derive(Debug)]
-pub struct Leaves {
-    params: Vec<Leaf>,
-    shapes: Vec<Vec<usize>>,
-    dtype: Dtype,
-}
-
-#[derive(Debug)]
-struct Leaf {
-    value: Tensor<1>,
-    /// Where its gradient goes; `None` for a constant.
-    sum: Option<GradientSum>,
-}
-
-impl Leaves {
-    /// A matrix in its own shape.
-    pub fn matrix(&self, m: Matrix) -> Tensor<2> {
-        self.params[m.0].value.clone().reshape([self.shapes[m.0][0], self.shapes[m.0][1]])
-    }
-
-    /// The number format of activations.
-    pub fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    /// A matrix in its own shape for an operator that adds its gradient to a sum.
-    pub fn summed(&self, m: Matrix) -> (Tensor<2>, Option<&GradientSum>) {
-        let Leaf { value, sum: Some(sum) } = &self.params[m.0] else { return (self.matrix(m), None) };
-        let value = value.clone().inner().reshape([self.shapes[m.0][0], self.shapes[m.0][1]]);
-        // A leaf of its own: a path from the other one would have to have a gradient.
-        (Tensor::from_inner(value).require_grad(), Some(sum))
-    }
-
-    /// A vector.
-    pub fn vector(&self, v: Vector) -> Tensor<1> {
-        self.params[v.0].value.clone()
-    }
-
-    /// Whether a backward pass has anything to do for the parameters.
-    pub fn trains(&self) -> bool {
-        self.params.iter().any(|leaf| leaf.sum.is_some())
-    }
-
-    /// Ends a backward pass: adds the gradients that operators did not add themselves.
-    pub fn add_gradients(&self, tape: &mut Gradients) {
-        for Leaf { value, sum } in &self.params {
-            if let Some(sum) = sum
-                && let Some(gradient) = value.grad_remove(tape)
-            {
-                sum.add(gradient);
-            }
-        }
+    #[test]
+    fn frozen_weights_alone_are_kept_in_bf16() {
+        let stored = |frozen: bool| {
+            let mut set = ParamSet::new(Device::flex(), Some(1));
+            set.frozen = frozen;
+            set.table("table".into(), [4, 2], Init::Normal(1.0));
+            set.weight("weight".into(), [3, 2], Init::Normal(1.0));
+            set.vector("bias".into(), 3, Init::Ones);
+            set.adapter("adapter".into(), [1, 2], Init::Normal(1.0));
+            set.set_dtype(Dtype::Bf16);
+            let computed = |m| set.constants().matrix(m).dtype();
+            assert_eq!([0, 1, 3].map(|at| computed(Matrix(at))), [DType::F32, DType::BF16, DType::BF16]);
+            set.iter().map(|p| p.value.dtype()).collect::<Vec<_>>()
+        };
+        assert_eq!(stored(false), [DType::F32; 4]);
+        assert_eq!(stored(true), [DType::F32, DType::BF16, DType::F32, DType::F32]);
     }
 }

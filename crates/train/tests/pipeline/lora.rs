@@ -57,13 +57,14 @@ fn finished(config: &Config, resume: Resume) -> (Vec<u64>, Vec<u64>, BTreeMap<St
 
 #[test]
 fn every_split_is_bit_equal() {
-    for (model, targets) in [
-        ("smollm2", r#"["q_proj", "v_proj", "down_proj"]"#),
-        ("gpt2", r#"["c_attn", "mlp.c_proj"]"#),
-        ("qwen2", r#"["k_proj", "gate_proj", "o_proj"]"#),
+    for (model, targets, dtype) in [
+        ("smollm2", r#"["q_proj", "v_proj", "down_proj"]"#, "f32"),
+        ("gpt2", r#"["c_attn", "mlp.c_proj"]"#, "f32"),
+        ("gpt2", r#"["c_attn", "mlp.c_proj"]"#, "bf16"),
+        ("qwen2", r#"["k_proj", "gate_proj", "o_proj"]"#, "f32"),
     ] {
         let mut reference = None;
-        for schedule in ["gpipe", "1f1b"] {
+        for (schedule, checkpointing) in [("gpipe", false), ("1f1b", true)] {
             for split in SPLITS {
                 let dir = tempfile::tempdir().unwrap();
                 let overrides = [
@@ -71,13 +72,15 @@ fn every_split_is_bit_equal() {
                     format!("pipeline.stages={}", split.matches(',').count() + 1),
                     format!("pipeline.layers={split}"),
                     format!("pipeline.schedule={schedule}"),
+                    format!("train.gradient_checkpointing={checkpointing}"),
+                    format!("train.dtype={dtype}"),
                 ];
                 let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
                 let result =
                     finished(&config(dir.path(), &folder(model), &overrides).unwrap(), Resume::Fresh);
                 assert!(f64::from_bits(result.1[1]) < f64::from_bits(result.1[0]), "{model}: it learns");
                 let reference = reference.get_or_insert_with(|| result.clone());
-                assert!(*reference == result, "{model} {split} {schedule}");
+                assert!(*reference == result, "{model} {dtype} {split} {schedule}");
             }
         }
     }
