@@ -89,6 +89,9 @@ impl Stage {
         let config = setup.config.clone();
         let folder = RunFolder::of(&config);
         let _lock = folder.claim(self.start.resume, self.start.overwrite)?;
+        if self.start.resume {
+            checkpoint::check_run(&folder.checkpoints(), &setup.facts()?)?;
+        }
         let mut before = Vec::new();
         let links = self.connect(&setup, neighborhood, &mut |event| {
             if let Event::Listening { stage, address } = &event {

@@ -55,10 +55,15 @@ pub(crate) fn run(
         .into());
     }
     // What is wrong with the texts or settings is said once, before any process starts.
-    let Setup { config, map, .. } = Setup::load_with(config.clone(), &mut tokenizing())?;
-    let stages = map.stages().len();
-    let folder = RunFolder::of(&config);
+    let setup = Setup::load_with(config.clone(), &mut tokenizing())?;
+    let folder = RunFolder::of(&setup.config);
     let _lock = folder.claim(resume, overwrite)?;
+    if resume {
+        // What the run was made with stays written until it is known to go on.
+        checkpoint::check_run(&folder.checkpoints(), &setup.facts()?)?;
+    }
+    let Setup { config, map, .. } = setup;
+    let stages = map.stages().len();
     if overwrite {
         folder.clear()?;
     }

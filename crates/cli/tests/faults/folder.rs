@@ -54,8 +54,10 @@ fn a_run_that_failed_before_its_first_step_is_not_in_the_way() {
 fn a_run_does_not_go_on_as_another() {
     let recipe = Recipe::new();
     recipe.report(2, &[]);
+    let written = fs::read(recipe.path("run/thinwire.toml")).unwrap();
     let error = fail(recipe.train(2, &["train.steps=8", "run.seed=6"]).arg("--resume"));
     assert!(error.contains("manifest.json: seed: expected 6, found 5"), "{error}");
+    assert_eq!(fs::read(recipe.path("run/thinwire.toml")).unwrap(), written, "what the run was made with");
     succeed(recipe.train(2, &["train.steps=8"]).arg("--resume"));
     assert_eq!(steps(&recipe.metrics()), [1, 2, 3, 4, 5, 6, 7, 8]);
 }

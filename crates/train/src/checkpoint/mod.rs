@@ -23,6 +23,6 @@ pub use layout::{parse_step_folder, step_folder};
 pub use list::{available, latest};
 pub use manifest::{FORMAT, FileEntry, Manifest, Results, RunFacts};
 pub use prune::{clean, prune, remove};
-pub use restore::{load_part, restore, restore_weights};
+pub use restore::{check_run, load_part, restore, restore_weights};
 pub use weights::Weights;
 pub use write::{commit, write_units};

@@ -7,6 +7,7 @@ use burn::tensor::Device;
 
 use super::error::{CheckpointError, require};
 use super::layout::{Kind, file_name, manifest_path, step_folder};
+use super::list::latest;
 use super::source::Source;
 use super::{Manifest, RunFacts};
 use crate::config::Unit;
@@ -33,6 +34,15 @@ pub fn restore(
     manifest.run.check(expected, &manifest_path(dir, step))?;
     load(dir, &manifest, part, Some(optimizer))?;
     Ok(manifest)
+}
+
+/// Checks that a run that goes on as the run `expected` can go on from the newest checkpoint in `dir`, if there is one.
+///
+/// # Errors
+/// A manifest cannot be read, or is not of that run.
+pub fn check_run(dir: &Path, expected: &RunFacts) -> Result<(), CheckpointError> {
+    let Some(manifest) = latest(dir)? else { return Ok(()) };
+    manifest.run.check(expected, &manifest_path(dir, manifest.step))
 }
 
 /// Sets `part` to the weights after step `step`, for evaluation; the optimizer's files are not looked at. Of a run that

@@ -176,6 +176,15 @@ impl Config {
     /// The first value that is not valid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.model.validate()?;
+        if let Some(model) = &self.model.pretrained {
+            let (dir, outside) = (&self.run.dir, !self.run.dir.starts_with(model));
+            require(
+                outside,
+                "run.dir",
+                dir.display(),
+                "a folder outside the one that model.pretrained names",
+            )?;
+        }
         if let Some(lora) = &self.lora {
             let pretrained = self.model.pretrained.is_some();
             require(pretrained, "model.pretrained", "none", "the model that the adapters of [lora] are for")?;

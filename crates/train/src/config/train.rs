@@ -51,10 +51,17 @@ mod defaults {
 
 impl TrainConfig {
     /// Turns epochs into steps.
-    pub(crate) fn count_steps(&mut self, steps_per_epoch: u64) {
+    ///
+    /// # Errors
+    /// They are more than a configuration can say: TOML's integers are signed.
+    pub(crate) fn count_steps(&mut self, steps_per_epoch: u64) -> Result<(), ConfigError> {
         if let Some(epochs) = self.epochs.take() {
-            self.steps = epochs.saturating_mul(steps_per_epoch);
+            let most = i64::MAX.cast_unsigned() / steps_per_epoch.max(1);
+            let expected = format_args!("at most {most}: an epoch of this data has {steps_per_epoch} steps");
+            require(epochs <= most, "train.epochs", epochs, expected)?;
+            self.steps = epochs * steps_per_epoch;
         }
+        Ok(())
     }
 
     /// The size of a step's batches.

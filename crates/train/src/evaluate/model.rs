@@ -9,10 +9,10 @@ use thinwire_pretrained::Pretrained;
 
 use super::{Boundary, EvaluateError, Pipeline, base};
 use crate::checkpoint;
-use crate::config::{Config, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
+use crate::config::{Config, Dtype, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer, WindowSize};
 use crate::model::{Architecture, Part};
-use crate::pretrained::{is_model, load_into, load_part, load_tokenizer, model_tokenizer};
+use crate::pretrained::{is_model, load_into, load_part, load_tokenizer, model_tokenizer, read_tokenizer};
 use crate::run::FoundCheckpoint;
 
 /// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
@@ -85,12 +85,12 @@ impl SavedModel {
             return Err(EvaluateError::OtherTokenizer { expected, found });
         }
         let architecture = found.manifest.run.architecture.clone();
-        let tokenizer_source = source.clone();
+        let (tokenizer_source, stop) = (source.clone(), read_stop(source)?);
         let source = match base::open(&found)? {
             None => Source::Checkpoint(Box::new(found)),
             Some(base) => Source::Adapters(Box::new(found), Box::new(base)),
         };
-        Ok(Self { tokenizer, tokenizer_source, first: None, stop: Vec::new(), architecture, source })
+        Ok(Self { tokenizer, tokenizer_source, first: None, stop, architecture, source })
     }
 
     fn of_others(
@@ -100,7 +100,7 @@ impl SavedModel {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
         let (tokenizer, first, stop) = if let Some(source) = tokenizer_source {
-            (load_tokenizer(source)?, None, Vec::new())
+            (load_tokenizer(source)?, None, read_stop(source)?)
         } else {
             let files = model.tokenizer()?;
             let tokenizer = model_tokenizer(&files, model.path())?;
@@ -128,7 +128,7 @@ impl SavedModel {
         self.first
     }
 
-    /// The tokens that end a text; none but of a model of others with its own tokenizer.
+    /// The tokens that end a text, as far as the tokenizer's files say.
     pub fn stop(&self) -> &[u32] {
         &self.stop
     }
@@ -236,7 +236,8 @@ impl SavedModel {
 
     fn load_part(&self, units: &StageUnits, device: &Device) -> Result<Part, EvaluateError> {
         let units: Vec<Unit> = units.iter().collect();
-        Ok(match &self.source {
+        let dtype = self.config().map_or_else(Dtype::default, |run| run.train.dtype);
+        let part = match &self.source {
             Source::Checkpoint(found) => {
                 checkpoint::load_part(&found.dir, found.manifest.step, &units, device)?
             }
@@ -247,12 +248,18 @@ impl SavedModel {
                 part
             }
             Source::Pretrained(model) => load_part(model, &units, device)?,
-        })
+        };
+        Ok(part.in_dtype(dtype))
     }
 
     fn config(&self) -> Option<&Config> {
         self.source.checkpoint().and_then(|found| found.config.as_ref())
     }
+}
+
+/// The tokens that end a text, by the files of a tokenizer.
+fn read_stop(source: &TokenizerSource) -> Result<Vec<u32>, EvaluateError> {
+    Ok(read_tokenizer(source)?.stop)
 }
 
 /// The parts between ascending `boundaries`.

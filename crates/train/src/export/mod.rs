@@ -127,11 +127,14 @@ impl<'a> Exporter<'a> {
     }
 
     fn check_place(&self, folder: &Path) -> Result<(), ExportError> {
-        let home = self.home();
-        if place::lies_in(folder, &home) {
-            return Err(ExportError::InsideModel { folder: folder.into(), model: home });
+        let base = match self.model.source() {
+            Source::Adapters(_, base) => Some(base.path().to_owned()),
+            Source::Checkpoint(_) | Source::Pretrained(_) => None,
+        };
+        match [self.home()].into_iter().chain(base).find(|home| place::lies_in(folder, home)) {
+            Some(model) => Err(ExportError::InsideModel { folder: folder.into(), model }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The folder or file that the weights are in; of adapters, they.

@@ -62,7 +62,8 @@ impl LayerCache {
     /// Appends keys and values, `[tokens, kv_heads * head_dim]` each; all of them up to here.
     pub(super) fn extend(&mut self, new: [Tensor<2>; 2]) -> [Tensor<2>; 2] {
         let end = self.tokens + new[0].dims()[0];
-        let empty = || [(); 2].map(|()| Tensor::zeros(self.shape, &self.device));
+        let kind = (&self.device, new[0].dtype());
+        let empty = || [(); 2].map(|()| Tensor::zeros(self.shape, kind));
         // Taken out, so that nothing else holds the storage and the rows are written in place.
         let [keys, values] = self.rows.take().unwrap_or_else(empty);
         let [new_keys, new_values] = new;

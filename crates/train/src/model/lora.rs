@@ -21,14 +21,11 @@ pub struct Lora {
 impl Lora {
     /// What a checked configuration comes to for `model`.
     pub fn new(config: &LoraConfig, model: &ModelConfig) -> Self {
-        let targets = config.targets.clone().unwrap_or_else(|| {
-            let mut names: Vec<String> =
-                LinearLayer::all(model).iter().map(|layer| layer.name().to_owned()).collect();
-            // GPT-2 has two of one name.
-            names.sort_unstable();
-            names.dedup();
-            names
-        });
+        let all = || LinearLayer::all(model).iter().map(|layer| layer.name().to_owned()).collect();
+        let mut targets: Vec<String> = config.targets.clone().unwrap_or_else(all);
+        // GPT-2 has two of one name, and stages compare the list.
+        targets.sort_unstable();
+        targets.dedup();
         Self { rank: config.rank, alpha: config.alpha(), targets }
     }
 

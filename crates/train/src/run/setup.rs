@@ -99,7 +99,7 @@ impl Setup {
         let heldout =
             config.data.heldout.as_ref().map(|sources| open("data.heldout", sources)).transpose()?;
         let batches = Batches::new(train, config.train.batch_size(), config.run.seed);
-        config.train.count_steps(batches.steps_per_epoch());
+        config.train.count_steps(batches.steps_per_epoch())?;
         let tokenizer = tokenizer.id().to_owned();
         let start = config.model.pretrained.as_deref().map(Start::open).transpose()?;
         Ok(Self { config, architecture, map, batches, heldout, tokenizer, start })

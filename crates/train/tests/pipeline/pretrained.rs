@@ -224,3 +224,14 @@ fn a_models_path_names_its_tokenizer() {
     let tokens = saved.read_text(&text, WindowSize::consecutive(2, 1)).unwrap();
     assert_eq!(tokens.tokens(), Corpus::load(&text, &file).unwrap().tokens());
 }
+
+#[test]
+fn a_run_is_not_written_into_its_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = copy(dir.path());
+    for place in [model.clone(), model.join("run")] {
+        let set = format!("run.dir={:?}", place.display());
+        let error = config(dir.path(), &model, &[&set]).unwrap_err();
+        assert!(error.contains("expected a folder outside the one that model.pretrained names"), "{error}");
+    }
+}

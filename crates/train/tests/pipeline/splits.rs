@@ -1,7 +1,7 @@
 //! The split and the schedule do not change a bit of the result.
 
 use thinwire_train::metrics::{Event, LinkReport};
-use thinwire_train::run::Resume;
+use thinwire_train::run::{Resume, Setup};
 
 use crate::support::{config, evaluations, last_checkpoint, losses, run};
 
@@ -184,6 +184,11 @@ fn epochs_are_counted_in_steps() {
     // 6000 bytes are 188 sequences of 32 predictions, a step takes 12.
     assert_eq!(losses(&story[0]).len(), 2 * 16);
     assert_eq!(outcomes.into_iter().next().unwrap().unwrap().steps, 32);
+
+    let set = ["train.steps=0", "train.epochs=1000000000000000000", r#"pipeline.layers=["embed 0-1 head"]"#];
+    let error = Setup::load(crate::support::config(dir.path(), &set)).unwrap_err().to_string();
+    let expected = "train.epochs = 1000000000000000000: expected at most 576460752303423487: an epoch of this data has 16 steps";
+    assert!(error.contains(expected), "{error}");
 }
 
 /// The losses, the evaluations and the last report of either direction of a run of two stages.
