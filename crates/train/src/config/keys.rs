@@ -53,7 +53,7 @@ fn nearest<'a>(key: &str, known: &'a [String]) -> Option<&'a str> {
     let of = |belongs: &dyn Fn(&str) -> bool| most_alike(key, known.iter().filter(|known| belongs(known)));
     of(&|known| last_name(known) == last_name(key))
         .or_else(|| of(&|known| section(known) == section(key)))
-        .or_else(|| of(&|_| true))
+        .or_else(|| of(&|known| known != section(key)))
 }
 
 /// First by its last name, then as a whole. Jaro and Winkler's measure finds abbreviations as well as slips: `lr` is most

@@ -195,6 +195,7 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
     for (key, nearest) in [
         ("train.stpes=1", "train.stpes: unknown key; did you mean train.steps?"),
         ("optimizer.lr=1", "optimizer.lr: unknown key; did you mean optimizer.learning_rate?"),
+        ("lora.lora_alpha=1", "lora.lora_alpha: unknown key; the keys of lora are rank, alpha, targets"),
         ("trian.steps=1", "trian: unknown key; did you mean train?"),
         ("train.learning_rate=1", "train.learning_rate: unknown key; did you mean optimizer.learning_rate?"),
         (
