@@ -4,6 +4,8 @@ import json
 import math
 import os
 import subprocess
+import tempfile
+import unittest
 from pathlib import Path
 
 import torch
@@ -49,6 +51,23 @@ def perplexity(model, ids, sequence, stride=None):
             break
     assert counted == len(ids) - 1, "each token but the first counts once"
     return math.exp(loss / counted)
+
+
+class InFolder(unittest.TestCase):
+    """Tests that train in a folder of their own, with the recipes and the text that `files` has."""
+
+    files = {}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for name, text in self.files.items():
+            (self.folder / name).write_text(text)
+
+    def train(self, recipe, *settings):
+        arguments = [argument for setting in settings for argument in ("--set", setting)]
+        thinwire("train", self.folder / recipe, *arguments, "--overwrite")
 
 
 def asset(name):

@@ -1,13 +1,9 @@
 """LoRA runs on a model that was exported: their adapters in PEFT, and merged, in transformers."""
 
-import tempfile
-import unittest
-from pathlib import Path
-
 import torch
 from peft import PeftModel
 
-from support import load, perplexity, thinwire
+from support import InFolder, load, perplexity, thinwire
 from test_runs import FAMILIES, RECIPE, TEXT
 
 LORA = """
@@ -27,18 +23,8 @@ TARGETS = {
 }
 
 
-class Adapters(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        (self.folder / "train.txt").write_text(TEXT)
-        (self.folder / "recipe.toml").write_text(RECIPE)
-        (self.folder / "lora.toml").write_text(LORA)
-
-    def train(self, recipe, *settings):
-        arguments = [argument for setting in settings for argument in ("--set", setting)]
-        thinwire("train", self.folder / recipe, *arguments, "--overwrite")
+class Adapters(InFolder):
+    files = {"train.txt": TEXT, "recipe.toml": RECIPE, "lora.toml": LORA}
 
     def export(self, run, name, *options):
         arguments = ["--model", self.folder / run, "--out", self.folder / name, "--overwrite"]

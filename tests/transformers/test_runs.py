@@ -1,12 +1,8 @@
 """Small trained runs of every family, exported and loaded by transformers."""
 
-import tempfile
-import unittest
-from pathlib import Path
-
 import torch
 
-from support import load, perplexity, thinwire
+from support import InFolder, load, perplexity, thinwire
 
 RECIPE = """
 run = { dir = "run", seed = 5 }
@@ -37,17 +33,8 @@ FAMILIES = {
 TEXT = "".join(f"{i * 7 % 97} Schafe – {i * i % 89} zähe Ziegen 🐐;\n" for i in range(200))
 
 
-class Runs(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        (self.folder / "train.txt").write_text(TEXT)
-        (self.folder / "recipe.toml").write_text(RECIPE)
-
-    def train(self, *settings):
-        arguments = [argument for setting in settings for argument in ("--set", setting)]
-        thinwire("train", self.folder / "recipe.toml", *arguments, "--overwrite")
+class Runs(InFolder):
+    files = {"train.txt": TEXT, "recipe.toml": RECIPE}
 
     def export(self, name, *options):
         thinwire("export", "--model", self.folder / "run", "--out", self.folder / name, *options)
@@ -57,7 +44,7 @@ class Runs(unittest.TestCase):
         for family, settings in FAMILIES.items():
             for tied in ["true", "false"]:
                 with self.subTest(family=family, tied=tied):
-                    self.train(f"model.family={family}", f"model.tie_embeddings={tied}", *settings)
+                    self.train("recipe.toml", f"model.family={family}", f"model.tie_embeddings={tied}", *settings)
                     model, tokenizer = load(self.export(f"{family}-{tied}"))
                     ids = tokenizer(TEXT).input_ids
                     self.assertEqual(ids, list(TEXT.encode()))
@@ -70,7 +57,7 @@ class Runs(unittest.TestCase):
                         self.assertAlmostEqual(theirs / own["perplexity"], 1.0, delta=1e-5)
 
     def test_rounded_weights_in_several_files(self):
-        self.train("model.family=qwen2")
+        self.train("recipe.toml", "model.family=qwen2")
         exact, _ = load(self.export("exact"))
         for option, dtype in [("bf16", torch.bfloat16), ("f16", torch.float16)]:
             folder = self.export(option, "--dtype", option, "--shard-size", "10KB")

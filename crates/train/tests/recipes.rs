@@ -10,20 +10,9 @@ use thinwire_pretrained::{DecoderConfig, Family, Rope, RopeScaling};
 use thinwire_train::config::{Config, Unit};
 use thinwire_train::run::Preview;
 
-/// What a recipe comes to.
-struct Expected {
-    /// File, in `recipes`.
-    recipe: &'static str,
-    /// Values in the parameters; those of a tied matrix once.
-    parameters: u64,
-    stages: usize,
-    /// Sequences of a step, and tokens of a sequence.
-    batch: [usize; 2],
-    /// The model it starts from.
-    start: Option<Start>,
-    /// The vocabulary of the tokenizer that is not at hand.
-    vocab: Option<usize>,
-}
+/// What a recipe comes to: its file in `recipes`; values in the parameters, those of a tied matrix once; stages; sequences of a
+/// step and tokens of a sequence; the model it starts from; the vocabulary of a tokenizer that is not at hand.
+type Expected = (&'static str, u64, usize, [usize; 2], Option<Start>, Option<usize>);
 
 #[derive(Clone, Copy)]
 enum Start {
@@ -32,31 +21,20 @@ enum Start {
     SmolLm2,
 }
 
-const fn expected(
-    recipe: &'static str,
-    parameters: u64,
-    stages: usize,
-    batch: [usize; 2],
-    start: Option<Start>,
-    vocab: Option<usize>,
-) -> Expected {
-    Expected { recipe, parameters, stages, batch, start, vocab }
-}
-
 const RECIPES: [Expected; 13] = [
-    expected("quickstart.toml", 3_082_496, 2, [4, 256], None, None),
-    expected("paper/gpt2-xl-wikitext-2.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
-    expected("paper/gpt2-xl-arxiv21.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
-    expected("paper/qwen2.5-3b-magicoder.toml", 3_085_938_688, 8, [32, 1024], Some(Start::Qwen25), None),
-    expected("paper/qwen2.5-3b-open-platypus.toml", 3_085_938_688, 8, [32, 1024], Some(Start::Qwen25), None),
-    expected("paper/llama-3.2-1b-slimpajama.toml", 1_235_814_400, 4, [256, 4096], None, Some(128_256)),
-    expected("paper/llama-8b-proof-pile.toml", 8_030_261_248, 4, [32, 4096], None, Some(128_256)),
-    expected("small/prose.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
-    expected("small/passages.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
-    expected("small/instructions.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
-    expected("small/instructions-lora.toml", 139_399_488, 2, [4, 256], Some(Start::SmolLm2), None),
-    expected("small/pretraining.toml", 8_755_392, 4, [8, 256], None, None),
-    expected("small/pretraining-wide.toml", 27_533_824, 4, [8, 256], None, None),
+    ("quickstart.toml", 3_082_496, 2, [4, 256], None, None),
+    ("paper/gpt2-xl-wikitext-2.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
+    ("paper/gpt2-xl-arxiv21.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
+    ("paper/qwen2.5-3b-magicoder.toml", 3_085_938_688, 8, [32, 1024], Some(Start::Qwen25), None),
+    ("paper/qwen2.5-3b-open-platypus.toml", 3_085_938_688, 8, [32, 1024], Some(Start::Qwen25), None),
+    ("paper/llama-3.2-1b-slimpajama.toml", 1_235_814_400, 4, [256, 4096], None, Some(128_256)),
+    ("paper/llama-8b-proof-pile.toml", 8_030_261_248, 4, [32, 4096], None, Some(128_256)),
+    ("small/prose.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
+    ("small/passages.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
+    ("small/instructions.toml", 134_515_008, 2, [4, 256], Some(Start::SmolLm2), None),
+    ("small/instructions-lora.toml", 139_399_488, 2, [4, 256], Some(Start::SmolLm2), None),
+    ("small/pretraining.toml", 8_755_392, 4, [8, 256], None, None),
+    ("small/pretraining-wide.toml", 27_533_824, 4, [8, 256], None, None),
 ];
 
 fn recipes() -> PathBuf {
@@ -66,7 +44,7 @@ fn recipes() -> PathBuf {
 #[test]
 fn every_recipe_resolves() {
     let folder = tempfile::tempdir().unwrap();
-    for Expected { recipe, parameters, stages, batch: [samples, tokens], start, vocab } in RECIPES {
+    for (recipe, parameters, stages, [samples, tokens], start, vocab) in RECIPES {
         let mut sets = vec!["data.tokenizer=byte".to_owned()];
         if let Some(start) = start {
             sets.push(format!("model.pretrained={}", start.write(folder.path()).display()));
@@ -100,7 +78,7 @@ fn no_recipe_is_left_out() {
         .map(|entry| entry.unwrap().path().strip_prefix(recipes()).unwrap().to_str().unwrap().to_owned())
         .filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "toml"))
         .collect();
-    let mut tested: Vec<&str> = RECIPES.iter().map(|expected| expected.recipe).collect();
+    let mut tested: Vec<&str> = RECIPES.iter().map(|expected| expected.0).collect();
     found.sort();
     tested.sort_unstable();
     assert_eq!(found, tested);

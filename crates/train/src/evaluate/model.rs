@@ -12,7 +12,7 @@ use crate::checkpoint;
 use crate::config::{Config, Dtype, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer, WindowSize};
 use crate::model::{Architecture, Part};
-use crate::pretrained::{is_model, load_into, load_part, load_tokenizer, model_tokenizer, read_tokenizer};
+use crate::pretrained::{is_model, load_into, load_part, load_tokenizer_and_stop, model_tokenizer};
 use crate::run::FoundCheckpoint;
 
 /// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
@@ -79,13 +79,13 @@ impl SavedModel {
         let configured = found.config.as_ref().map(|config| &config.data.tokenizer);
         let source = tokenizer.or(byte).or(configured);
         let source = source.ok_or_else(|| EvaluateError::NoTokenizer { id: expected.clone() })?;
-        let tokenizer = load_tokenizer(source)?;
+        let (tokenizer, stop) = load_tokenizer_and_stop(source)?;
         if tokenizer.id() != expected {
             let (expected, found) = (expected.clone(), tokenizer.id().to_owned());
             return Err(EvaluateError::OtherTokenizer { expected, found });
         }
         let architecture = found.manifest.run.architecture.clone();
-        let (tokenizer_source, stop) = (source.clone(), read_stop(source)?);
+        let tokenizer_source = source.clone();
         let source = match base::open(&found)? {
             None => Source::Checkpoint(Box::new(found)),
             Some(base) => Source::Adapters(Box::new(found), Box::new(base)),
@@ -100,7 +100,8 @@ impl SavedModel {
         let architecture = Architecture::from(model.config());
         architecture.validate()?;
         let (tokenizer, first, stop) = if let Some(source) = tokenizer_source {
-            (load_tokenizer(source)?, None, read_stop(source)?)
+            let (tokenizer, stop) = load_tokenizer_and_stop(source)?;
+            (tokenizer, None, stop)
         } else {
             let files = model.tokenizer()?;
             let tokenizer = model_tokenizer(&files, model.path())?;
@@ -255,11 +256,6 @@ impl SavedModel {
     fn config(&self) -> Option<&Config> {
         self.source.checkpoint().and_then(|found| found.config.as_ref())
     }
-}
-
-/// The tokens that end a text, by the files of a tokenizer.
-fn read_stop(source: &TokenizerSource) -> Result<Vec<u32>, EvaluateError> {
-    Ok(read_tokenizer(source)?.stop)
 }
 
 /// The parts between ascending `boundaries`.

@@ -9,7 +9,9 @@ use thinwire_pretrained::DecoderConfig;
 
 pub use fingerprint::fingerprint;
 pub use load::{load_into, load_part};
-pub use tokenizer::{TokenizerError, is_model, load_tokenizer, model_tokenizer, read_tokenizer};
+pub use tokenizer::{
+    TokenizerError, is_model, load_tokenizer, load_tokenizer_and_stop, model_tokenizer, read_tokenizer,
+};
 
 use crate::config::ModelConfig;
 use crate::model::Architecture;

@@ -30,6 +30,20 @@ pub fn load_tokenizer(source: &TokenizerSource) -> Result<Tokenizer, TokenizerEr
     }
 }
 
+/// As [`load_tokenizer`], with the tokens that end a text by the files that the tokenizer came in.
+///
+/// # Errors
+/// As [`load_tokenizer`].
+pub fn load_tokenizer_and_stop(source: &TokenizerSource) -> Result<(Tokenizer, Vec<u32>), TokenizerError> {
+    match source {
+        TokenizerSource::File(path) if is_model(path) => {
+            let files = read_tokenizer(source)?;
+            Ok((model_tokenizer(&files, path)?, files.stop))
+        }
+        source => Ok((Tokenizer::load(source)?, read_tokenizer(source)?.stop)),
+    }
+}
+
 /// The tokenizer in `files` of the model in `path`, with the model's chat template.
 ///
 /// # Errors
