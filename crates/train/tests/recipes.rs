@@ -67,6 +67,8 @@ fn every_recipe_resolves() {
             _ => "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2",
         };
         assert_eq!(config.pipeline.forward.to_string(), forward, "{recipe}");
+        let tied = if architecture.trains_tied() { "fixed:bits=8,group=64" } else { "raw:dtype=f32" };
+        assert_eq!(config.pipeline.tied.to_string(), tied, "{recipe}");
     }
 }
 

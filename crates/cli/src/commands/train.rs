@@ -20,7 +20,7 @@ pub(crate) struct Train {
     config: PathBuf,
     #[command(flatten)]
     start: Start,
-    /// Run a second time with this codec in both directions, such as f32, and compare.
+    /// Run a second time with this codec in both directions and for a tied matrix, such as f32, and compare.
     #[arg(long, value_name = "CODEC", conflicts_with = "resume")]
     compare: Option<CodecSpec>,
 }
@@ -54,6 +54,7 @@ fn compare(
     other.data.cache = config.data.cache.clone().or(tokens.is_dir().then_some(tokens));
     other.pipeline.forward = *codec;
     other.pipeline.backward = *codec;
+    other.pipeline.tied = *codec;
     for boundary in &mut other.pipeline.boundaries {
         boundary.forward = None;
         boundary.backward = None;

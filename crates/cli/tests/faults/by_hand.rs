@@ -95,6 +95,7 @@ fn what_two_stages_do_not_share_is_named_with_both_values() {
         ("train.micro_batches=4", "micro-batches", "3", "4"),
         ("pipeline.forward=tah:g=64", "codec 0-1", "g=32", "g=64"),
         ("pipeline.backward=fixed:bits=8,group=32", "codec 1-0", "bits=6", "bits=8"),
+        ("pipeline.tied=fixed:bits=8,group=64", "codec tied", "dtype=f32", "bits=8"),
         ("data.train=heldout.txt", "training text", "", ""),
         ("data.heldout=train.txt", "held-out text", "", ""),
         ("eval.every=3", "evaluation", r#""every":2"#, r#""every":3"#),

@@ -30,7 +30,10 @@ fn train_only(run: &Run) -> PathBuf {
 
 #[test]
 fn the_bytes_foretold_are_the_bytes_sent() {
-    for model in [&[][..], &GPT2] {
+    let raw = [&GPT2[..], &["pipeline.tied=f32"]].concat();
+    let lossy = [&GPT2[..], &["pipeline.tied=fixed:bits=8,group=64"]].concat();
+    let values = 256 * 32;
+    for (model, share) in [(&[][..], 0), (&raw, 4 + 4 * values), (&lossy, 4 + 2 * values / 64 + values)] {
         let run = Run::train(model);
         let config = train_only(&run);
         let sets: Vec<&str> = model.iter().flat_map(|set| ["--set", set]).collect();
@@ -39,7 +42,7 @@ fn the_bytes_foretold_are_the_bytes_sent() {
         let foretold = inspect(&config, &sets);
         let (steps, micro_batches) = (4, 4);
         let tied = number(&foretold["tied_gradient_bytes"]);
-        assert_eq!(tied, if model.is_empty() { 0 } else { 4 * 256 * 32 });
+        assert_eq!(tied, share);
         let mut count = 0;
         for link in foretold["links"].as_array().unwrap() {
             let same = |other: &&Value| ["from", "to", "direction"].iter().all(|key| other[key] == link[key]);

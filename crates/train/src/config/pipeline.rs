@@ -26,6 +26,8 @@ pub struct PipelineConfig {
     pub forward: CodecSpec,
     /// Codec of the gradients. Default `fixed:bits=6,group=64`.
     pub backward: CodecSpec,
+    /// Codec of the gradient of a tied matrix, between the stages with the embedding and the head. Default `f32`.
+    pub tied: CodecSpec,
     /// Threads that share a message in encoding, and as many in decoding it, at every boundary. Default 1, which leaves the
     /// cores to the model. Each process may have its own.
     pub codec_threads: usize,
@@ -110,6 +112,7 @@ impl Default for PipelineConfig {
             layers: LayerPlan::Auto,
             forward: spec("tah"),
             backward: spec("fixed:bits=6,group=64"),
+            tied: spec("f32"),
             codec_threads: 1,
             bandwidth: None,
             deadline_seconds: 120.0,

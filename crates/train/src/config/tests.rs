@@ -82,6 +82,7 @@ schedule = "gpipe"
 layers = ["embed 0-1", "2", "3 head"]
 forward = "tah:g=32,a=32,p=0.5,hi=4,lo=3,tau=2"
 backward = "fixed:bits=8,group=32"
+tied = "bf16"
 codec_threads = 2
 bandwidth = "100mbit"
 deadline_seconds = 30

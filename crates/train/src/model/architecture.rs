@@ -1,6 +1,7 @@
 //! What a model is: the numbers from which every unit is built.
 
 use serde::{Deserialize, Serialize};
+use thinwire_codec::Shape;
 use thinwire_ops::WeightLayout;
 
 use super::Lora;
@@ -96,6 +97,11 @@ impl Architecture {
     /// Whether training changes a matrix that the embedding and the head share.
     pub fn trains_tied(&self) -> bool {
         self.tied && self.lora.is_none()
+    }
+
+    /// That matrix, if there is one, as a codec gets its gradient: `[1, vocab, hidden]`.
+    pub fn tied_shape(&self) -> Option<Shape> {
+        self.trains_tied().then(|| Shape::new(1, self.vocab, self.hidden))
     }
 
     /// Checks numbers that come from a file as those of a configuration are checked.

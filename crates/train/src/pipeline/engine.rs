@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use thinwire_codec::Codec;
 use thinwire_link::{Link, LinkError};
 
 use super::compute::{Compute, Forwarded, HostTensor};
@@ -63,6 +64,8 @@ pub struct Engine {
     pub(super) optimizer: AdamW,
     pub(super) neighbors: Neighbors,
     pub(super) inbox: Inbox,
+    /// Codec of a tied matrix's gradient.
+    pub(super) tied: Box<dyn Codec>,
     pub(super) tracer: Arc<Tracer>,
     pub(super) skipped_in_a_row: u32,
     pub(super) clock: StageTimes,
@@ -72,11 +75,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the links' threads.
+    /// Starts the links' threads. `tied` is the codec of a tied matrix's gradient.
     pub fn new(
         settings: EngineSettings,
         compute: Compute,
         optimizer: AdamW,
+        tied: Box<dyn Codec>,
         previous: Option<Attachment>,
         next: Option<Attachment>,
     ) -> Self {
@@ -97,6 +101,7 @@ impl Engine {
             compute,
             optimizer,
             neighbors,
+            tied,
             tracer,
             skipped_in_a_row: 0,
             clock: StageTimes::default(),

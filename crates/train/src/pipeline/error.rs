@@ -115,12 +115,18 @@ pub enum PipelineError {
     /// The first stage did not send its share of a tied matrix's gradient.
     #[error("the first stage sent no share of the tied matrix's gradient")]
     TiedMissing,
-    /// A share of a tied matrix's gradient that is not of the matrix's size.
-    #[error("a share of the tied matrix's gradient has {found} values, expected {expected}")]
+    /// A share of a tied matrix's gradient that is not of the length that the matrix and the codec ask for.
+    #[error(
+        "stage {peer}'s share of the tied matrix's gradient in step {step} has {found} bytes, expected {expected}"
+    )]
     TiedLength {
-        /// Values that came.
+        /// The stage at the matrix's other end.
+        peer: usize,
+        /// The step.
+        step: u64,
+        /// Bytes that came.
         found: usize,
-        /// Values of the matrix.
+        /// Bytes of such a share.
         expected: usize,
     },
     /// A message could not be encoded.

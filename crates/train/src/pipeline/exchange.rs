@@ -104,8 +104,9 @@ pub(crate) struct StepDown {
     pub(crate) norm: f64,
     /// Why the step is lost, if it is.
     pub(crate) lost: Option<String>,
-    /// The head's contribution to a tied matrix's gradient.
-    pub(crate) tied_gradient: Option<Vec<f32>>,
+    /// The head's share of a tied matrix's gradient, encoded.
+    #[serde(with = "serde_bytes")]
+    pub(crate) tied_gradient: Option<Vec<u8>>,
 }
 
 /// The result of an evaluation.

@@ -98,8 +98,8 @@ impl Engine {
         norms: Vec<f64>,
         gradients: &mut Gradients,
     ) -> Result<StepDown, PipelineError> {
-        let tie = Tie::of(self.compute.part());
-        let share = tie.and_then(|tie| tie.share(gradients));
+        let mut tie = Tie::of(self.compute.part(), &mut *self.tied, pass.step, self.settings.stages);
+        let share = tie.as_mut().map_or(Ok(None), |tie| tie.share(gradients))?;
         let contribute = |inbox: &mut Inbox, below: Option<StepUp>| {
             let mut up = below.unwrap_or_default();
             up.square_norms.extend(norms);
@@ -110,16 +110,14 @@ impl Engine {
             up
         };
         let decide = |mut up: StepUp| {
-            let tied_gradient = match tie {
-                Some(tie) => tie.add(pass.step, &mut up, gradients)?,
-                None => None,
-            };
+            let tied_gradient = tie.as_mut().map_or(Ok(None), |tie| tie.add(&mut up, gradients))?;
             let norm = up.square_norms.iter().sum::<f64>().sqrt();
             Ok(StepDown { loss: pass.loss(), norm, lost: up.lost, tied_gradient })
         };
         let key = FrameKey::control(Topic::Step, pass.step);
         let mut down = self.neighbors.agree(&mut self.inbox, key, contribute, decide)?;
-        if let (Some(tie), Some(from_head)) = (tie, down.tied_gradient.take()) {
+        let from_head = down.tied_gradient.take();
+        if let Some(tie) = &mut tie {
             tie.complete(from_head, gradients)?;
         }
         Ok(down)

@@ -1,15 +1,18 @@
 //! A matrix that the embedding and the head share, each with a copy of its own.
 //!
 //! Their gradients are added, embedding first, and both apply the same update. The first stage sends its share up the
-//! chain, the last one sends its own down, so that both ends compute the same sum.
+//! chain, the last one sends its own down, each through a codec. What a stage has sent it also adds in the form that
+//! the other end decodes, so that both ends compute the same sum.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
+use thinwire_codec::{Codec, DType, EncodeError, PackedSize, Shape, TensorView, TensorViewMut};
 use thinwire_ops::square_norm;
 
 use super::error::PipelineError;
 use super::exchange::StepUp;
-use crate::model::{ParamSet, Parameter, Part};
+use super::frames::{FrameKey, Topic};
+use crate::model::{ParamSet, Part};
 
 /// The gradients of a stage's parameters, in order.
 pub(super) type Gradients = Vec<Option<Tensor<1>>>;
@@ -19,55 +22,63 @@ pub(super) type Gradients = Vec<Option<Tensor<1>>>;
 pub(crate) struct Share {
     /// CRC-32 of the embedding's copy before the update.
     checksum: u32,
-    /// The embedding's share of the gradient; `None` when the step is lost.
-    gradient: Option<Vec<f32>>,
+    /// The embedding's share of the gradient, encoded; `None` when the step is lost.
+    #[serde(with = "serde_bytes")]
+    gradient: Option<Vec<u8>>,
 }
 
-/// Where a stage has the copies.
-#[derive(Clone, Copy, Debug)]
+/// Where a stage has the copies, in one step.
+#[derive(Debug)]
 pub(super) struct Tie<'a> {
     params: &'a ParamSet,
     embedding: Option<usize>,
     head: Option<usize>,
+    codec: &'a mut dyn Codec,
+    /// The matrix as one sample: rows are tokens.
+    shape: Shape,
+    step: u64,
+    /// The stage that has the head.
+    last: usize,
 }
 
 impl<'a> Tie<'a> {
-    /// The copies that `part` has; `None` when it has none, or the model does not tie them.
-    pub(super) fn of(part: &'a Part) -> Option<Self> {
+    /// The copies that `part` has, of `stages` in all; `None` when it has none, or the model does not tie them.
+    pub(super) fn of(part: &'a Part, codec: &'a mut dyn Codec, step: u64, stages: usize) -> Option<Self> {
+        let shape = part.architecture().tied_shape()?;
         let (embedding, head) = part.tied();
         let any = embedding.or(head).is_some();
-        any.then(|| Self { params: part.params(), embedding, head })
+        any.then(|| Self { params: part.params(), embedding, head, codec, shape, step, last: stages - 1 })
     }
 
     /// What goes up the chain, from the stage that has the embedding alone.
-    pub(super) fn share(self, gradients: &Gradients) -> Option<Share> {
-        let at = self.embedding.filter(|_| self.head.is_none())?;
-        Some(Share { checksum: self.checksum(at), gradient: gradients[at].as_ref().map(values) })
+    pub(super) fn share(&mut self, gradients: &mut Gradients) -> Result<Option<Share>, PipelineError> {
+        let Some(at) = self.embedding.filter(|_| self.head.is_none()) else { return Ok(None) };
+        let checksum = self.checksum(at);
+        Ok(Some(Share { checksum, gradient: self.encode(self.last, &mut gradients[at])? }))
     }
 
     /// On the stage that has the head: the sum takes the place of both gradients, and its norm that of both norms.
     /// Returns the head's share for the first stage, if that is another.
     pub(super) fn add(
-        self,
-        step: u64,
+        &mut self,
         up: &mut StepUp,
         gradients: &mut Gradients,
-    ) -> Result<Option<Vec<f32>>, PipelineError> {
+    ) -> Result<Option<Vec<u8>>, PipelineError> {
         let Some(head) = self.head else { return Ok(None) };
-        let (theirs, to_send) = match (self.embedding, up.tied.take()) {
-            (Some(at), _) => (gradients[at].take(), false),
+        let (theirs, down) = match (self.embedding, up.tied.take()) {
+            (Some(at), _) => (gradients[at].take(), None),
             (None, Some(share)) => {
-                let (embedding, head) = (share.checksum, self.checksum(head));
-                if embedding != head {
-                    return Err(PipelineError::TiedDiffer { step: step - 1, embedding, head });
+                let (embedding, checksum) = (share.checksum, self.checksum(head));
+                if embedding != checksum {
+                    let step = self.step - 1;
+                    return Err(PipelineError::TiedDiffer { step, embedding, head: checksum });
                 }
-                (share.gradient.map(|gradient| self.upload(gradient)).transpose()?, true)
+                let theirs = share.gradient.map(|bytes| self.decode(0, &bytes)).transpose()?;
+                (theirs, self.encode(0, &mut gradients[head])?)
             }
             (None, None) => return Err(PipelineError::TiedMissing),
         };
-        let ours = gradients[head].take();
-        let down = ours.as_ref().filter(|_| to_send).map(values);
-        let sum = theirs.zip(ours).map(|(theirs, ours)| theirs + ours);
+        let sum = sum(theirs, gradients[head].take());
         // The matrix is one parameter, the model's first: its norm counts once, there.
         if let [first, .., last] = up.square_norms.as_mut_slice() {
             (*first, *last) = (sum.as_ref().map_or(0.0, square_norm), 0.0);
@@ -81,31 +92,80 @@ impl<'a> Tie<'a> {
 
     /// On the first stage: adds the head's share to the embedding's.
     pub(super) fn complete(
-        self,
-        from_head: Vec<f32>,
+        &mut self,
+        from_head: Option<Vec<u8>>,
         gradients: &mut Gradients,
     ) -> Result<(), PipelineError> {
         let Some(at) = self.embedding.filter(|_| self.head.is_none()) else { return Ok(()) };
-        let theirs = self.upload(from_head)?;
-        gradients[at] = gradients[at].take().map(|ours| ours + theirs);
+        let theirs = from_head.map(|bytes| self.decode(self.last, &bytes)).transpose()?;
+        gradients[at] = sum(gradients[at].take(), theirs);
         Ok(())
     }
 
-    fn upload(self, gradient: Vec<f32>) -> Result<Tensor<1>, PipelineError> {
-        let at = self.embedding.or(self.head);
-        let expected = at.and_then(|at| self.params.iter().nth(at)).map_or(0, Parameter::len);
-        if gradient.len() != expected {
-            return Err(PipelineError::TiedLength { found: gradient.len(), expected });
+    /// The message with `gradient` for stage `peer`, whose value becomes what is decoded there. `None` when the step is
+    /// lost.
+    fn encode(
+        &mut self,
+        peer: usize,
+        gradient: &mut Option<Tensor<1>>,
+    ) -> Result<Option<Vec<u8>>, PipelineError> {
+        let Some(exact) = gradient.take() else { return Ok(None) };
+        let frame = self.frame();
+        let mut values = exact.into_data().try_into_vec::<f32>().expect("gradients are f32");
+        let mut bytes = vec![0; self.size()?.bound()];
+        let view = TensorView::new(self.shape, values.as_slice())
+            .map_err(|source| PipelineError::Codec { frame, source })?;
+        match self.codec.encode(view, &mut bytes) {
+            Ok(length) => bytes.truncate(length),
+            // The norm has told: the step is lost already.
+            Err(EncodeError::NonFinite { .. }) => return Ok(None),
+            Err(source) => return Err(PipelineError::Encode { peer, frame, source }),
         }
-        Ok(self.params.upload(gradient))
+        self.decode_into(peer, &bytes, &mut values)?;
+        *gradient = Some(self.params.upload(values));
+        Ok(Some(bytes))
     }
 
-    fn checksum(self, at: usize) -> u32 {
+    /// The share in a message from stage `peer`.
+    fn decode(&mut self, peer: usize, bytes: &[u8]) -> Result<Tensor<1>, PipelineError> {
+        let (size, found) = (self.size()?, bytes.len());
+        let fits = match size {
+            PackedSize::Exact(length) => found == length,
+            PackedSize::AtMost(length) => found <= length,
+        };
+        if !fits {
+            let (step, expected) = (self.step, size.bound());
+            return Err(PipelineError::TiedLength { peer, step, found, expected });
+        }
+        let mut values = vec![0.0; self.shape.tokens * self.shape.channels];
+        self.decode_into(peer, bytes, &mut values)?;
+        Ok(self.params.upload(values))
+    }
+
+    fn decode_into(&mut self, peer: usize, bytes: &[u8], values: &mut [f32]) -> Result<(), PipelineError> {
+        let frame = self.frame();
+        let view = TensorViewMut::new(self.shape, values)
+            .map_err(|source| PipelineError::Codec { frame, source })?;
+        self.codec.decode(bytes, view).map_err(|source| PipelineError::Decode { peer, frame, source })
+    }
+
+    /// Bytes of a share's message.
+    fn size(&self) -> Result<PackedSize, PipelineError> {
+        let size = self.codec.packed_size(self.shape, DType::F32);
+        size.map_err(|source| PipelineError::Codec { frame: self.frame(), source })
+    }
+
+    fn frame(&self) -> FrameKey {
+        FrameKey::control(Topic::Step, self.step)
+    }
+
+    fn checksum(&self, at: usize) -> u32 {
         let value = self.params.iter().nth(at).expect("the position is the set's own").value.to_data();
         crc32fast::hash(value.as_bytes())
     }
 }
 
-fn values(tensor: &Tensor<1>) -> Vec<f32> {
-    tensor.clone().into_data().try_into_vec::<f32>().expect("gradients are f32")
+/// `None` when either share is lost, so on both ends.
+fn sum(embedding: Option<Tensor<1>>, head: Option<Tensor<1>>) -> Option<Tensor<1>> {
+    embedding.zip(head).map(|(embedding, head)| embedding + head)
 }

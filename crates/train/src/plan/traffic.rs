@@ -6,6 +6,7 @@ use thinwire_link::HEADER_LEN;
 
 use crate::config::{Config, LayerMap};
 use crate::metrics::Direction;
+use crate::model::Architecture;
 
 /// What one direction of a link carries in a step with all its micro-batches: the frames of activations or gradients,
 /// their headers included. The end-of-step messages (see [`tied_gradient_bytes`]) and TLS come on top.
@@ -77,13 +78,16 @@ pub fn traffic(config: &Config, map: Option<&LayerMap>) -> Result<Vec<LinkTraffi
     Ok(links)
 }
 
-/// Bytes of a tied matrix's gradient, which every step sends once in either direction over each of several stages'
-/// links; 0 for a model that has none, or does not train it.
-pub fn tied_gradient_bytes(config: &Config, vocab: usize) -> u64 {
-    let trained = config.model.tie_embeddings && config.lora.is_none();
-    let apart = trained && config.pipeline.stages > 1;
-    let values = (vocab as u64).saturating_mul(config.model.hidden as u64);
-    if apart { values.saturating_mul(size_of::<f32>() as u64) } else { 0 }
+/// Bytes of a share of a tied matrix's gradient, which every step sends once in either direction over each of several
+/// stages' links; 0 for a model that has none, or does not train it.
+///
+/// # Errors
+/// The codec cannot take the matrix.
+pub fn tied_gradient_bytes(config: &Config, architecture: &Architecture) -> Result<u64, TrafficError> {
+    match architecture.tied_shape().filter(|_| config.pipeline.stages > 1) {
+        Some(shape) => Ok(config.pipeline.tied.build()?.packed_size(shape, DType::F32)?.bound() as u64),
+        None => Ok(0),
+    }
 }
 
 fn step_bytes(config: &Config, codec: &CodecSpec) -> Result<u64, TrafficError> {

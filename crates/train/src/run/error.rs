@@ -10,7 +10,7 @@ use crate::checkpoint::CheckpointError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::pipeline::PipelineError;
-use crate::plan::PlanError;
+use crate::plan::{PlanError, TrafficError};
 use crate::pretrained::TokenizerError;
 
 /// Why a stage could not start or go on.
@@ -45,6 +45,9 @@ pub enum RunError {
     /// A codec whose settings do not fit.
     #[error("a codec of the configuration cannot be used")]
     Codec(#[from] SpecError),
+    /// A tied matrix that is too large for its codec.
+    #[error("pipeline.tied of the configuration cannot be used")]
+    Tied(#[from] TrafficError),
     /// Two stages' settings cannot be compared.
     #[error(transparent)]
     Terms(#[from] TermsError),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use thinwire_codec::{Execution, Shape};
+use thinwire_codec::{Codec, CodecSpec, Execution, Shape};
 use thinwire_data::hash::sha256_hex;
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 use thinwire_pretrained::Pretrained;
@@ -18,9 +18,10 @@ use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
+use crate::plan::tied_gradient_bytes;
 use crate::pretrained;
 
-/// Longest control message apart from a tied matrix: norms, file lists.
+/// Longest control message apart from a tied matrix's gradient: norms, file lists.
 const CONTROL_BYTES: u64 = 64 << 20;
 
 /// What the deadline for a neighbour grows by, as a share of itself, for each stage behind that neighbour.
@@ -138,6 +139,9 @@ impl Setup {
             terms.add(format!("codec {boundary}-{}", boundary + 1), codecs.forward)?;
             terms.add(format!("codec {}-{boundary}", boundary + 1), codecs.backward)?;
         }
+        if self.architecture.trains_tied() {
+            terms.add("codec tied", pipeline.tied)?;
+        }
         terms.add("tokenizer", &self.tokenizer)?;
         let train = self.batches.dataset();
         terms.add("training text", train.content())?;
@@ -254,7 +258,7 @@ impl Setup {
         let compute = Compute::new(part, device).checkpointing(train.gradient_checkpointing);
         let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
         let next = links.next.map(|link| self.attach(link, stage)).transpose()?;
-        Ok(Engine::new(settings, compute, optimizer, previous, next))
+        Ok(Engine::new(settings, compute, optimizer, self.build(pipeline.tied)?, previous, next))
     }
 
     fn attach(&self, link: Link, stage: usize) -> Result<Attachment, RunError> {
@@ -263,27 +267,24 @@ impl Setup {
         let (outgoing, incoming) = if peer > stage { (forward, backward) } else { (backward, forward) };
         let Config { train, eval, pipeline, metrics, .. } = &self.config;
         let samples = train.micro_batch.max(eval.micro_batch);
-        let tied = if self.architecture.trains_tied() {
-            4 * self.architecture.vocab * self.architecture.hidden
-        } else {
-            0
-        };
         let terms = pipeline::Terms {
             stage,
             run: self.run_id()?,
             largest: Shape::new(samples, train.sequence, self.architecture.hidden),
-            longest_control: CONTROL_BYTES + tied as u64,
+            longest_control: CONTROL_BYTES + tied_gradient_bytes(&self.config, &self.architecture)?,
             non_finite: pipeline.non_finite,
             error_every: metrics.error_every,
             // Enough that no schedule fills it: a full queue on both sides of a link would be a deadlock.
             queue: train.micro_batches + 2,
             deadline: self.deadline(stage, peer),
         };
-        let threads = NonZero::new(pipeline.codec_threads).unwrap_or(NonZero::<usize>::MIN);
-        let execution = Execution { threads, ..Execution::choose()? };
-        let codecs =
-            Codecs { outgoing: outgoing.build_with(execution)?, incoming: incoming.build_with(execution)? };
+        let codecs = Codecs { outgoing: self.build(outgoing)?, incoming: self.build(incoming)? };
         Ok(Attachment { link, codecs, terms })
+    }
+
+    fn build(&self, codec: CodecSpec) -> Result<Box<dyn Codec>, RunError> {
+        let threads = NonZero::new(self.config.pipeline.codec_threads).unwrap_or(NonZero::<usize>::MIN);
+        Ok(codec.build_with(Execution { threads, ..Execution::choose()? })?)
     }
 }
 

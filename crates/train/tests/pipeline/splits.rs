@@ -1,5 +1,8 @@
 //! The split and the schedule do not change a bit of the result.
 
+use std::collections::BTreeMap;
+
+use safetensors::SafeTensors;
 use thinwire_train::metrics::{Event, LinkReport};
 use thinwire_train::run::{Resume, Setup};
 
@@ -43,6 +46,21 @@ fn every_split_is_bit_equal(settings: &[&str]) {
     }
 }
 
+/// The losses, the evaluations and the last checkpoint's files of a run in this split.
+type Told = (Vec<u64>, Vec<u64>, BTreeMap<String, Vec<u8>>);
+
+fn told(split: &str, settings: &[&str]) -> Told {
+    let dir = tempfile::tempdir().unwrap();
+    let stages = format!("pipeline.stages={}", split.matches("\",").count() + 1);
+    let layers = format!("pipeline.layers={split}");
+    let config = config(dir.path(), &[&[&*stages, &*layers], settings].concat());
+    let (story, outcomes) = run(&config, Resume::Fresh);
+    for outcome in outcomes {
+        outcome.unwrap();
+    }
+    (losses(&story[0]), evaluations(&story[0]), last_checkpoint(&config))
+}
+
 #[test]
 fn llama() {
     every_split_is_bit_equal(&[]);
@@ -83,10 +101,7 @@ fn gpt2_with_a_tied_head_and_short_batches() {
 #[test]
 fn gradient_checkpointing_changes_no_bit() {
     let result = |split: &str, family: &str, dtype: &str, checkpointing: bool| {
-        let dir = tempfile::tempdir().unwrap();
         let set = [
-            format!("pipeline.stages={}", split.matches("\",").count() + 1),
-            format!("pipeline.layers={split}"),
             format!("model.family={family}"),
             format!("train.dtype={dtype}"),
             format!("train.gradient_checkpointing={checkpointing}"),
@@ -94,17 +109,39 @@ fn gradient_checkpointing_changes_no_bit() {
             "model.tie_embeddings=true".into(),
             "model.kv_heads=4".into(),
         ];
-        let config = config(dir.path(), &set.each_ref().map(String::as_str));
-        let (story, outcomes) = run(&config, Resume::Fresh);
-        for outcome in outcomes {
-            outcome.unwrap();
-        }
-        (losses(&story[0]), evaluations(&story[0]), last_checkpoint(&config))
+        told(split, &set.each_ref().map(String::as_str))
     };
     for (family, dtype) in [("llama", "f32"), ("gpt2", "f32"), ("gpt2", "bf16")] {
         let kept = result(SPLITS[0], family, dtype, false);
         for split in SPLITS {
             assert!(result(split, family, dtype, true) == kept, "{family}, {dtype}, {split}");
+        }
+    }
+}
+
+/// Each end's share of a tied matrix's gradient is rounded once, however many links it passes.
+#[test]
+fn a_tied_gradient_is_rounded_alike_in_any_split() {
+    let run = |split: &str, schedule: &str, tied: &str| {
+        let set = [format!("pipeline.schedule={schedule}"), format!("pipeline.tied={tied}")];
+        told(split, &["model.tie_embeddings=true", "train.steps=30", &set[0], &set[1]])
+    };
+    let exact = run(SPLITS[0], "1f1b", "f32");
+    for codec in ["fixed:bits=8,group=64", "bf16", "tah"] {
+        assert!(run(SPLITS[0], "1f1b", codec) == exact, "one stage sends nothing");
+        let rounded = run(SPLITS[1], "1f1b", codec);
+        assert!(run(SPLITS[2], "gpipe", codec) == rounded, "{codec}");
+        assert!(run(SPLITS[3], "1f1b", codec) == rounded, "{codec}");
+        let copies = ["model.embed_tokens.weight", "lm_head.weight"].map(|name| {
+            let files = rounded.2.values().map(|file| SafeTensors::deserialize(file).unwrap());
+            files.filter_map(|file| Some(file.tensor(name).ok()?.data().to_vec())).collect::<Vec<_>>()
+        });
+        assert!(!copies[0].is_empty() && copies[0] == copies[1], "{codec}");
+
+        assert_ne!(rounded.0, exact.0, "{codec}");
+        for (step, (&rounded, &exact)) in rounded.0.iter().zip(&exact.0).enumerate() {
+            let [rounded, exact] = [rounded, exact].map(f64::from_bits);
+            assert!((rounded / exact - 1.0).abs() < 0.02, "{codec}, step {step}: {rounded} for {exact}");
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn report(path: &Path, overrides: &[String], measure: bool) -> Result
         parameters: Parameters::of_model(&architecture),
         stages: map.as_ref().map(|map| map.stages().iter().map(stage).collect()),
         links: traffic(&config, map.as_ref())?,
-        tied_gradient_bytes: tied_gradient_bytes(&config, architecture.vocab),
+        tied_gradient_bytes: tied_gradient_bytes(&config, &architecture)?,
         measured,
         architecture,
         config,
@@ -165,8 +165,8 @@ impl fmt::Display for Report {
             write_links(f, &self.links)?;
         }
         if self.tied_gradient_bytes > 0 {
-            let bytes = self.tied_gradient_bytes;
-            write!(f, "\nand {bytes} bytes in either direction for the gradient of the tied matrix")?;
+            let (bytes, codec) = (self.tied_gradient_bytes, self.config.pipeline.tied);
+            write!(f, "\nand {bytes} bytes in either direction for the gradient of the tied matrix, as {codec}")?;
         }
         self.measured.as_ref().map_or(Ok(()), |measured| measured.write(f))
     }
