@@ -127,7 +127,7 @@ fn a_tied_gradient_is_rounded_alike_in_any_split() {
         told(split, &["model.tie_embeddings=true", "train.steps=30", &set[0], &set[1]])
     };
     let exact = run(SPLITS[0], "1f1b", "f32");
-    for codec in ["fixed:bits=8,group=64", "bf16", "tah"] {
+    for (codec, tolerance) in [("fixed:bits=8,group=64", 0.01), ("bf16", 0.005), ("tah", 0.04)] {
         assert!(run(SPLITS[0], "1f1b", codec) == exact, "one stage sends nothing");
         let rounded = run(SPLITS[1], "1f1b", codec);
         assert!(run(SPLITS[2], "gpipe", codec) == rounded, "{codec}");
@@ -139,10 +139,10 @@ fn a_tied_gradient_is_rounded_alike_in_any_split() {
         assert!(!copies[0].is_empty() && copies[0] == copies[1], "{codec}");
 
         assert_ne!(rounded.0, exact.0, "{codec}");
-        for (step, (&rounded, &exact)) in rounded.0.iter().zip(&exact.0).enumerate() {
-            let [rounded, exact] = [rounded, exact].map(f64::from_bits);
-            assert!((rounded / exact - 1.0).abs() < 0.02, "{codec}, step {step}: {rounded} for {exact}");
-        }
+        // A step of few tokens differs by more than the run does.
+        let mean = |losses: &[u64]| losses[20..].iter().map(|&loss| f64::from_bits(loss)).sum::<f64>() / 10.0;
+        let (rounded, exact) = (mean(&rounded.0), mean(&exact.0));
+        assert!((rounded / exact - 1.0).abs() < tolerance, "{codec}: {rounded} for {exact}");
     }
 }
 
