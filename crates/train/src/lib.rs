@@ -5,6 +5,7 @@ pub mod choices;
 pub mod config;
 pub mod evaluate;
 pub mod export;
+pub mod fidelity;
 pub mod generate;
 pub mod metrics;
 pub mod model;

@@ -173,7 +173,10 @@ impl ParamSet {
     }
 
     /// The positions in `range` of the parameters that training changes, with these.
-    pub fn trainable(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, &Parameter)> {
+    pub fn trainable<'a>(
+        &'a self,
+        range: &Range<usize>,
+    ) -> impl Iterator<Item = (usize, &'a Parameter)> + use<'a> {
         let in_range = self.params.iter().enumerate().skip(range.start).take(range.len());
         in_range.filter(|(_, parameter)| parameter.trainable)
     }

@@ -1,5 +1,6 @@
 //! The pipeline: stages that exchange compressed activations and gradients.
 
+mod chain;
 mod compute;
 mod engine;
 mod error;
@@ -14,6 +15,7 @@ mod step;
 mod stop;
 mod tied;
 
+pub use chain::{Chain, ChainStage, Crossing, StepGradient, Wire};
 pub use compute::{Compute, Extended, Forwarded, HostTensor};
 pub use engine::{Attachment, Engine, EngineSettings, Evaluation};
 pub use error::PipelineError;
@@ -22,3 +24,4 @@ pub use neighbor::{Codecs, Terms};
 pub use schedule::{Action, actions};
 pub use step::StepReport;
 pub use stop::Stop;
+pub use tied::Gradients;

@@ -13,7 +13,7 @@ use super::pass::Pass;
 use super::tied::{Gradients, Tie};
 use crate::data::MicroBatch;
 use crate::metrics::{LinkReport, StageTimes};
-use crate::model::Parameter;
+use crate::model::{Parameter, Part};
 use crate::optim::clip_factor;
 
 /// Steps that may be skipped one after the other before the run stops.
@@ -78,14 +78,9 @@ impl Engine {
     }
 
     fn square_norms(&self, pass: &mut Pass<'_>, gradients: &Gradients) -> Result<Vec<f64>, PipelineError> {
-        let params = self.compute.part().params();
-        let trainable: Vec<(usize, &Parameter)> = params.trainable(&(0..params.len())).collect();
-        let norm = |&(index, _): &(usize, _)| gradients[index].as_ref().map_or(0.0, square_norm);
-        let norms: Vec<f64> = trainable.iter().map(norm).collect();
-        let bad = trainable.iter().zip(&norms).find(|(_, norm)| !norm.is_finite());
-        if let Some(((_, parameter), _)) = bad {
-            let (stage, parameter) = (self.settings.stage, parameter.name.clone());
-            let error = PipelineError::GradientNotFinite { stage, parameter, step: pass.step };
+        let part = self.compute.part();
+        let norms = square_norms(part, gradients);
+        if let Some(error) = not_finite(part, &norms, self.settings.stage, pass.step) {
             pass.lose_step(self.tolerate(error)?);
         }
         Ok(norms)
@@ -137,4 +132,24 @@ impl Engine {
         }
         Err(PipelineError::AllSkipped { count: self.skipped_in_a_row, reason: reason.to_owned() })
     }
+}
+
+/// `sum g^2` of each parameter that is trained, in order.
+pub(super) fn square_norms(part: &Part, gradients: &Gradients) -> Vec<f64> {
+    let norm = |(index, _): (usize, _)| gradients[index].as_ref().map_or(0.0, square_norm);
+    trainable(part).map(norm).collect()
+}
+
+/// What is wrong with the first of a part's [`square_norms`] that is not finite.
+pub(super) fn not_finite(part: &Part, norms: &[f64], stage: usize, step: u64) -> Option<PipelineError> {
+    let bad = trainable(part).zip(norms).find(|(_, norm)| !norm.is_finite());
+    bad.map(|((_, parameter), _)| {
+        let parameter = parameter.name.clone();
+        PipelineError::GradientNotFinite { stage, parameter, step }
+    })
+}
+
+fn trainable(part: &Part) -> impl Iterator<Item = (usize, &Parameter)> {
+    let params = part.params();
+    params.trainable(&(0..params.len()))
 }

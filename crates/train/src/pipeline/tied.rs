@@ -15,7 +15,7 @@ use super::frames::{FrameKey, Topic};
 use crate::model::{ParamSet, Part};
 
 /// The gradients of a stage's parameters, in order.
-pub(super) type Gradients = Vec<Option<Tensor<1>>>;
+pub type Gradients = Vec<Option<Tensor<1>>>;
 
 /// What the first stage sends when the head is on another.
 #[derive(Debug, Serialize, Deserialize)]

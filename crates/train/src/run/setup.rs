@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use thinwire_codec::{Codec, CodecSpec, Execution, Shape};
+use thinwire_codec::{Codec, CodecSpec, DType, Execution, RawSettings, Shape};
 use thinwire_data::hash::sha256_hex;
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 use thinwire_pretrained::Pretrained;
@@ -17,7 +17,9 @@ use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Sour
 use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
-use crate::pipeline::{self, Attachment, Codecs, Compute, Engine, EngineSettings};
+use crate::pipeline::{
+    self, Attachment, Chain, ChainStage, Codecs, Compute, Crossing, Engine, EngineSettings,
+};
 use crate::plan::tied_gradient_bytes;
 use crate::pretrained;
 
@@ -231,18 +233,52 @@ impl Setup {
     /// # Errors
     /// A stage that does not exist, a codec that cannot be built, or weights that cannot be read.
     pub fn engine(&self, stage: usize, links: Links) -> Result<Engine, RunError> {
-        let stages = self.stages();
-        let units = self.map.stages().get(stage).ok_or(RunError::NoSuchStage { stage, stages })?;
-        let Config { run, train, optimizer, pipeline, metrics, .. } = &self.config;
+        let Config { train, optimizer, pipeline, metrics, .. } = &self.config;
+        let own = self.stage(stage)?;
         let settings = EngineSettings {
             stage,
-            stages,
+            stages: self.stages(),
             schedule: pipeline.schedule,
             rates: RateSchedule::new(optimizer, train.steps),
             clip_norm: optimizer.clip_norm,
             non_finite: pipeline.non_finite,
             trace: metrics.trace,
         };
+        let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
+        let next = links.next.map(|link| self.attach(link, stage)).transpose()?;
+        let tied = self.build(pipeline.tied)?;
+        Ok(Engine::new(settings, own.compute, own.optimizer, tied, previous, next))
+    }
+
+    /// All stages in this process, without links.
+    ///
+    /// # Errors
+    /// A codec that cannot be built, or weights that cannot be read.
+    pub fn chain(&self) -> Result<Chain, RunError> {
+        let Config { train, optimizer, pipeline, .. } = &self.config;
+        let stages = (0..self.stages()).map(|stage| self.stage(stage)).collect::<Result<_, _>>()?;
+        let crossing = |stage| {
+            let BoundaryCodecs { forward, backward, .. } = self.boundary(stage);
+            Ok(Crossing { forward: self.build(forward)?, backward: self.build(backward)? })
+        };
+        let crossings =
+            (1..self.stages()).map(|after| crossing(after - 1)).collect::<Result<_, RunError>>()?;
+        let tied =
+            [self.build(pipeline.tied)?, self.build(CodecSpec::Raw(RawSettings { dtype: DType::F32 }))?];
+        Ok(Chain::new(
+            stages,
+            crossings,
+            tied,
+            RateSchedule::new(optimizer, train.steps),
+            optimizer.clip_norm,
+        ))
+    }
+
+    /// What stage `stage` computes with, at the start of training.
+    fn stage(&self, stage: usize) -> Result<ChainStage, RunError> {
+        let stages = self.stages();
+        let units = self.map.stages().get(stage).ok_or(RunError::NoSuchStage { stage, stages })?;
+        let Config { run, train, optimizer, .. } = &self.config;
         let device = Device::flex();
         let units: Vec<Unit> = units.iter().collect();
         let part = match &self.start {
@@ -256,9 +292,7 @@ impl Setup {
         let part = part.in_dtype(train.dtype);
         let optimizer = AdamW::new(optimizer, part.params().len());
         let compute = Compute::new(part, device).checkpointing(train.gradient_checkpointing);
-        let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
-        let next = links.next.map(|link| self.attach(link, stage)).transpose()?;
-        Ok(Engine::new(settings, compute, optimizer, self.build(pipeline.tied)?, previous, next))
+        Ok(ChainStage { compute, optimizer })
     }
 
     fn attach(&self, link: Link, stage: usize) -> Result<Attachment, RunError> {
