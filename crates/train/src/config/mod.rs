@@ -148,7 +148,7 @@ impl Config {
         }
         let start = Start::fill(&mut table, folder)?;
         let config = Self::from_table(table)?;
-        start.map_or(Ok(()), |start| start.check(&config.model))?;
+        start.map_or(Ok(()), |start| start.check(&config.model, config.lora.is_some()))?;
         Ok(config)
     }
 

@@ -64,7 +64,8 @@ pub struct ModelConfig {
     /// Longest sequence, in tokens. `gpt2` keeps a parameter row of `hidden` for each. Default 1024.
     #[serde(default = "defaults::context")]
     pub context: usize,
-    /// The head reuses the embedding matrix, which saves `vocab * hidden` parameters. Default true.
+    /// The head reuses the embedding matrix, which saves `vocab * hidden` parameters. Default true. A pretrained model that
+    /// does may be trained without, the head starting as a copy: then no gradient of it crosses the stages.
     #[serde(default = "defaults::tie_embeddings")]
     pub tie_embeddings: bool,
     /// Added to the variance in the norms. Default 1e-5.

@@ -39,12 +39,15 @@ impl Start {
         Ok(Some(Self { path, model }))
     }
 
-    /// Compares what was written in the configuration with the model.
+    /// Compares what was written in the configuration with the model. A tied model may be trained untied, but not with
+    /// `adapters`: its head then starts as a copy of the embedding.
     ///
     /// # Errors
     /// The first key that differs.
-    pub(super) fn check(&self, written: &ModelConfig) -> Result<(), ConfigError> {
-        let (expected, found) = (values(&self.model)?, values(written)?);
+    pub(super) fn check(&self, written: &ModelConfig, adapters: bool) -> Result<(), ConfigError> {
+        let tie_embeddings = self.model.tie_embeddings && (adapters || written.tie_embeddings);
+        let model = ModelConfig { tie_embeddings, ..self.model.clone() };
+        let (expected, found) = (values(&model)?, values(written)?);
         let shown = |value: Option<&Value>| value.map_or_else(|| "none".to_owned(), ToString::to_string);
         match expected.keys().chain(found.keys()).find(|key| expected.get(*key) != found.get(*key)) {
             None => Ok(()),

@@ -129,7 +129,12 @@ impl Part {
 
     /// The name of `parameter` in a file of the whole model: of a tied matrix there is only the embedding's copy.
     pub fn stored_name<'a>(&self, parameter: &'a Parameter) -> &'a str {
-        if self.arch.tied && parameter.name == super::head::OUTPUT_NAME {
+        self.name_in(self.arch.tied, parameter)
+    }
+
+    /// The name of `parameter` in a file of a model that is `tied` or not, whatever this one is.
+    pub fn name_in<'a>(&self, tied: bool, parameter: &'a Parameter) -> &'a str {
+        if tied && parameter.name == super::head::OUTPUT_NAME {
             super::embedding::token_name(self.arch.family)
         } else {
             &parameter.name

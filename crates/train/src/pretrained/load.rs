@@ -16,7 +16,8 @@ pub fn load_part(model: &Pretrained, units: &[Unit], device: &Device) -> Result<
     Ok(part)
 }
 
-/// Sets the parameters of `part` to the weights of `model`, but for adapters.
+/// Sets the parameters of `part` to the weights of `model`, but for adapters. Of a tied model's matrix a head that is not
+/// tied gets a copy.
 ///
 /// # Errors
 /// A tensor cannot be read, or has another shape.
@@ -26,7 +27,7 @@ pub fn load_into(part: &mut Part, model: &Pretrained) -> Result<(), Error> {
         if adapted && parameter.trainable {
             return Ok(parameter.value.clone());
         }
-        let values = model.read(part.stored_name(parameter), &parameter.shape)?;
+        let values = model.read(part.name_in(model.config().tied, parameter), &parameter.shape)?;
         Ok(part.params().upload(values))
     };
     let tensors = part.params().iter().map(read).collect::<Result<Vec<_>, Error>>()?;

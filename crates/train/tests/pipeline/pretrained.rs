@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use safetensors::SafeTensors;
 use thinwire_link::memory;
 use thinwire_train::config::{Config, TokenizerSource};
 use thinwire_train::data::{Corpus, Tokenizer, WindowSize, evaluation};
@@ -76,6 +77,41 @@ fn every_stage_starts_from_the_weights() {
         assert!(f64::from_bits(result.0[2]) < first, "it learns");
         assert!(*reference.get_or_insert_with(|| result.clone()) == result, "{split:?}");
     }
+}
+
+/// The head starts as a copy of the embedding and goes its own way: the first loss is the tied model's, nothing but
+/// activations and gradients crosses the stages, and what is saved has both matrices.
+#[test]
+fn a_tied_model_may_be_trained_untied() {
+    let mut reference = None;
+    for split in SPLITS {
+        let results = ["model.tie_embeddings=true", "model.tie_embeddings=false"].map(|tied| {
+            let dir = tempfile::tempdir().unwrap();
+            let config = config(dir.path(), &folder(MODEL), &[split, &[tied]].concat()).unwrap();
+            let (story, outcomes) = run(&config, Resume::Fresh);
+            assert!(outcomes.iter().all(Result::is_ok));
+            fs::write(config.run.dir.join("thinwire.toml"), config.to_toml().unwrap()).unwrap();
+            let saved = SavedModel::open(&config.run.dir, None).unwrap();
+            assert_eq!(saved.architecture().tied, tied.ends_with("true"));
+            (losses(&story[0]), evaluations(&story[0]), last_checkpoint(&config))
+        });
+        let [tied, untied] = &results;
+        assert_eq!(tied.0[0], untied.0[0]);
+        assert_ne!(tied.0[1], untied.0[1]);
+        let files = untied.2.values().map(|file| SafeTensors::deserialize(file).unwrap());
+        let heads: Vec<_> =
+            files.filter_map(|file| Some(file.tensor("lm_head.weight").ok()?.data().to_vec())).collect();
+        let files = untied.2.values().map(|file| SafeTensors::deserialize(file).unwrap());
+        let embedding =
+            files.filter_map(|file| Some(file.tensor("model.embed_tokens.weight").ok()?.data().to_vec()));
+        assert!(heads.len() == 1 && !embedding.collect::<Vec<_>>().contains(&heads[0]));
+        assert!(*reference.get_or_insert_with(|| untied.clone()) == *untied, "{split:?}");
+    }
+    // A frozen matrix is not exchanged, and adapters are for the model as it is.
+    let dir = tempfile::tempdir().unwrap();
+    let error =
+        config(dir.path(), &folder(MODEL), &["model.tie_embeddings=false", "lora.rank=2"]).unwrap_err();
+    assert!(error.contains("model.tie_embeddings = false: expected true, as in "), "{error}");
 }
 
 #[test]
