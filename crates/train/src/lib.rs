@@ -7,6 +7,7 @@ pub mod evaluate;
 pub mod export;
 pub mod fidelity;
 pub mod generate;
+pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod optim;

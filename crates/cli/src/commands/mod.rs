@@ -9,12 +9,12 @@ use crate::output::Output;
 /// module has a type of the variant's name that derives [`clap::Args`] and has `run(self, Output) ->
 /// Result<(), CommandError>`.
 macro_rules! commands {
-    ($($module:ident: $name:ident),+ $(,)?) => {
+    ($($(#[$attribute:meta])* $module:ident: $name:ident),+ $(,)?) => {
         $(mod $module;)+
 
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
-            $($name($module::$name)),+
+            $($(#[$attribute])* $name($module::$name)),+
         }
 
         impl Command {
@@ -38,4 +38,7 @@ commands! {
     bench: Bench,
     inspect: Inspect,
     key: Key,
+    lab: Lab,
+    #[command(hide = true)]
+    probe: Probe,
 }

@@ -121,7 +121,7 @@ impl Stage {
         {
             let what = format!("stage {}", self.stage);
             let checkpoint = checkpoint::latest(&folder.checkpoints())?.map(|newest| newest.step);
-            return Err(Stopped { what, signal, step: done, checkpoint }.into());
+            return Err(Stopped::run(&what, signal, done, checkpoint).into());
         }
         outcome?;
         if let Some(report) = chronicle.finish()? {

@@ -8,7 +8,7 @@ use thinwire_train::config::Config;
 use thinwire_train::metrics::{Comparison, LossCurve, RunReport, write_loss_curves};
 
 use crate::error::CommandError;
-use crate::launch;
+use crate::launch::{self, Hosts};
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::start::Start;
@@ -29,7 +29,7 @@ impl Train {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
         let signals = Signals::watch()?;
         let config = launch::resolve(Config::load(&self.config, &self.start.overrides)?, self.start.resume)?;
-        let mut report = launch::run(&config, self.start.resume, self.start.overwrite, &signals)?;
+        let mut report = launch::run(&config, Hosts::Here, self.start.resume, self.start.overwrite, &signals)?;
         if let Some(codec) = &self.compare {
             report.comparison = Some(compare(&config, &report, codec, &signals)?);
         }
@@ -59,7 +59,7 @@ fn compare(
         boundary.forward = None;
         boundary.backward = None;
     }
-    let other_report = launch::run(&other, false, true, signals)?;
+    let other_report = launch::run(&other, Hosts::Here, false, true, signals)?;
     let own_name = format!("{} / {}", config.pipeline.forward, config.pipeline.backward);
     let plot = config.run.dir.join("compare.svg");
     let curve = LossCurve::read(&own_name, &config.run.dir)?;

@@ -2,13 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::PathBuf;
-use std::process::{self, Command, ExitStatus, Stdio};
+use std::process::{self, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, thread};
 
 use thinwire_train::metrics::Event;
 
+use super::hosts::Hosts;
 use crate::error::CommandError;
 use crate::signals::Signal;
 
@@ -56,8 +57,8 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn start(order: &Order, said: Sender<Said>) -> Result<Self, CommandError> {
-        let mut command = Command::new(env::current_exe()?);
+    pub(super) fn start(order: &Order, hosts: Hosts<'_>, said: Sender<Said>) -> Result<Self, CommandError> {
+        let mut command = hosts.thinwire(order.stage)?;
         command.arg("stage").arg("--driven").arg("--config").arg(&order.config);
         command.arg("--stage").arg(order.stage.to_string());
         if let Some(key) = &order.key {

@@ -1,6 +1,7 @@
 //! All stages of a run as processes on this machine.
 
 mod child;
+mod hosts;
 mod verdict;
 
 use std::fs;
@@ -14,6 +15,7 @@ use thinwire_train::metrics::{Event, RunReport};
 use thinwire_train::run::{Setup, with_layer_map};
 
 use self::child::{Child, Order, Said};
+pub(crate) use self::hosts::Hosts;
 use self::verdict::Verdict;
 use crate::chronicle::Chronicle;
 use crate::error::CommandError;
@@ -37,11 +39,12 @@ pub(crate) fn resolve(mut config: Config, resume: bool) -> Result<Config, Comman
     Ok(with_layer_map(config)?)
 }
 
-/// Runs all stages of `config` to the end and records what they say.
+/// Runs all stages of `config` on `hosts` to the end and records what they say.
 ///
 /// The first of `signals` ends them in order.
 pub(crate) fn run(
     config: &Config,
+    hosts: Hosts<'_>,
     resume: bool,
     overwrite: bool,
     signals: &Signals,
@@ -75,7 +78,7 @@ pub(crate) fn run(
     let patience = config.pipeline.connect_deadline();
     let verdict = Verdict::default();
     let launch = Launch { folder, stages, resume, patience, chronicle, verdict, asked: None, step: None };
-    let report = launch.run(signals);
+    let report = launch.run(hosts, signals);
     signals.release();
     report
 }
@@ -115,19 +118,20 @@ struct Launch {
 }
 
 impl Launch {
-    fn run(mut self, signals: &Signals) -> Result<RunReport, CommandError> {
+    fn run(mut self, hosts: Hosts<'_>, signals: &Signals) -> Result<RunReport, CommandError> {
         let (sender, said) = channel();
         let asked = sender.clone();
         // Nobody listens any more once the launcher is on its way out.
         signals.first_to(move |signal| drop(asked.send(Said::Asked(signal))));
         let mut children = Vec::new();
-        let outcome = self.start(&sender, &said, &mut children).and_then(|()| self.follow(&said, &children));
+        let outcome = self.start(hosts, &sender, &said, &mut children);
+        let outcome = outcome.and_then(|()| self.follow(&said, &children));
         drop(children); // ends those that still run
         outcome?;
         let report = self.chronicle.finish()?;
         if let (Some(signal), None) = (self.asked, &report) {
             let checkpoint = checkpoint::latest(&self.folder.checkpoints())?.map(|newest| newest.step);
-            return Err(Stopped { what: "the run".to_owned(), signal, step: self.step, checkpoint }.into());
+            return Err(Stopped::run("the run", signal, self.step, checkpoint).into());
         }
         match self.verdict.error() {
             Some(error) => Err(error.into()),
@@ -138,6 +142,7 @@ impl Launch {
     /// Starts the last stage first: each needs the address at which the next one listens.
     fn start(
         &mut self,
+        hosts: Hosts<'_>,
         sender: &Sender<Said>,
         said: &Receiver<Said>,
         children: &mut Vec<Child>,
@@ -148,12 +153,12 @@ impl Launch {
                 config: self.folder.config_file(),
                 stage,
                 key: (self.stages > 1).then(|| self.folder.key_file(stage)),
-                listen: (stage > 0).then(|| "127.0.0.1:0".to_owned()),
+                listen: hosts.listen(stage),
                 next: next.take(),
                 resume: self.resume,
                 threads: threads_of_each(self.stages),
             };
-            children.push(Child::start(&order, sender.clone())?);
+            children.push(Child::start(&order, hosts, sender.clone())?);
             if stage > 0 {
                 match self.wait_for_address(stage, said)? {
                     Some(address) => next = Some(address),

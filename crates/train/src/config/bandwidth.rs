@@ -44,8 +44,8 @@ impl FromStr for Bandwidth {
     }
 }
 
-/// `number * unit` in whole bits; `number` is decimal digits with at most one point.
-fn scaled(number: &str, unit: u64) -> Option<u64> {
+/// `number * unit`, which must be whole; `number` is decimal digits with at most one point.
+pub(super) fn scaled(number: &str, unit: u64) -> Option<u64> {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || !digits(whole) || !digits(fraction) {

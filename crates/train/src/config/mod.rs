@@ -10,13 +10,14 @@ mod dtype;
 mod error;
 mod eval;
 mod keys;
+mod latency;
 mod layer_map;
 mod lora;
 mod metrics;
 mod model;
 mod optimizer;
 mod overrides;
-mod paths;
+pub mod paths;
 mod pipeline;
 mod pretrained;
 mod rope_scaling;
@@ -28,6 +29,7 @@ mod train;
 use std::fs;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use bandwidth::{Bandwidth, BandwidthError};
@@ -36,6 +38,7 @@ pub use data::{DataConfig, Sources};
 pub use dtype::Dtype;
 pub use error::ConfigError;
 pub use eval::EvalConfig;
+pub use latency::{Latency, LatencyError};
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
 pub use lora::LoraConfig;
 pub(crate) use lora::{LinearLayer, is_target};
@@ -153,11 +156,7 @@ impl Config {
     }
 
     fn from_table(table: toml::Table) -> Result<Self, ConfigError> {
-        keys::check::<Self>(&table)?;
-        let config: Self = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
-            let key = error.path().iter().next().map(|_| error.path().to_string());
-            ConfigError::Value { key, reason: error.inner().message().to_owned() }
-        })?;
+        let config: Self = read_table(table)?;
         config.validate()?;
         Ok(config)
     }
@@ -209,6 +208,22 @@ impl Config {
         )?;
         self.stages.iter().enumerate().try_for_each(|(index, stage)| stage.validate(index))
     }
+}
+
+/// Reads a TOML text of any kind as strictly as a configuration: no unknown key, and errors that name the key.
+///
+/// # Errors
+/// The text is not TOML; a key is unknown or missing; a value has the wrong type or form.
+pub fn parse_strictly<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
+    read_table(parse_table(text)?)
+}
+
+fn read_table<T: DeserializeOwned>(table: toml::Table) -> Result<T, ConfigError> {
+    keys::check::<T>(&table)?;
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+        let key = error.path().iter().next().map(|_| error.path().to_string());
+        ConfigError::Value { key, reason: error.inner().message().to_owned() }
+    })
 }
 
 fn parse_table(text: &str) -> Result<toml::Table, ConfigError> {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// `path` seen from `folder`, without the `.` and `..` on the way. `folder` has no symbolic links, so dropping a name
 /// before `..` does not change where it leads.
-pub(super) fn join(folder: &Path, path: &Path) -> PathBuf {
+pub fn join(folder: &Path, path: &Path) -> PathBuf {
     let mut joined = if path.is_absolute() { PathBuf::new() } else { folder.to_owned() };
     for component in path.components() {
         match component {

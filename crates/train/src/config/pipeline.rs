@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thinwire_codec::CodecSpec;
 
 use super::error::{ConfigError, require};
-use super::{Bandwidth, LayerMap, StageUnits};
+use super::{Bandwidth, LayerMap, Latency, StageUnits};
 
 /// How the model is split into stages, and what crosses the boundaries between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,10 @@ pub struct PipelineConfig {
     /// Rate each direction of each boundary is held to, as `"100mbit"`. Default: not throttled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
+    /// Time a message takes beyond its bytes' time on the link, one way, as `"20ms"`: the receiving stage sees it so much
+    /// later. Messages on their way overlap. Default: none is added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
     /// Longest wait for a neighbour's next message, its computation included, in seconds. Default 120.
     pub deadline_seconds: f64,
     /// Longest wait for a neighbour to appear, in seconds. Default 60.
@@ -59,6 +63,9 @@ pub struct BoundaryConfig {
     /// Rate each direction is held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
+    /// Latency added to each direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
 }
 
 /// Order of forward and backward passes within a step. Both give the same result to the bit.
@@ -101,6 +108,8 @@ pub struct BoundaryCodecs {
     pub backward: CodecSpec,
     /// Rate each direction is held to.
     pub bandwidth: Option<Bandwidth>,
+    /// Latency added to each direction.
+    pub latency: Option<Latency>,
 }
 
 impl Default for PipelineConfig {
@@ -115,6 +124,7 @@ impl Default for PipelineConfig {
             tied: spec("f32"),
             codec_threads: 1,
             bandwidth: None,
+            latency: None,
             deadline_seconds: 120.0,
             connect_seconds: 60.0,
             non_finite: NonFinitePolicy::Stop,
@@ -134,13 +144,14 @@ impl PipelineConfig {
         Duration::from_secs_f64(self.connect_seconds)
     }
 
-    /// Codecs and rate of the boundary in front of block `before`.
+    /// What holds at the boundary in front of block `before`.
     pub fn boundary(&self, before: usize) -> BoundaryCodecs {
         let own = self.boundaries.iter().find(|boundary| boundary.before == before);
         BoundaryCodecs {
             forward: own.and_then(|own| own.forward).unwrap_or(self.forward),
             backward: own.and_then(|own| own.backward).unwrap_or(self.backward),
             bandwidth: own.and_then(|own| own.bandwidth).or(self.bandwidth),
+            latency: own.and_then(|own| own.latency).or(self.latency),
         }
     }
 
@@ -184,7 +195,20 @@ impl PipelineConfig {
         ] {
             require(seconds > 0.0 && seconds <= 1e6, key, seconds, "above 0 and at most 1000000 seconds")?;
         }
-        self.validate_boundaries(layers)
+        self.validate_boundaries(layers)?;
+        self.validate_latencies()
+    }
+
+    /// A latency that a neighbour is not waited for would be silence.
+    fn validate_latencies(&self) -> Result<(), ConfigError> {
+        let own = self.boundaries.iter().enumerate();
+        let own = own.map(|(index, own)| (format!("pipeline.boundary[{index}].latency"), own.latency));
+        for (key, latency) in own.chain([("pipeline.latency".to_owned(), self.latency)]) {
+            let Some(latency) = latency else { continue };
+            let expected = format_args!("below pipeline.deadline_seconds = {}", self.deadline_seconds);
+            require(latency.duration() < self.deadline(), key, latency, expected)?;
+        }
+        Ok(())
     }
 
     fn validate_boundaries(&self, layers: usize) -> Result<(), ConfigError> {

@@ -138,6 +138,9 @@ pub enum Event {
         tokens: u64,
         /// Wall-clock time of training in this process.
         seconds: f64,
+        /// The most memory the process has had resident, in bytes; `None` where the system does not tell.
+        #[serde(default)]
+        peak_memory: Option<u64>,
         /// The stage's outgoing directions.
         links: Vec<LinkReport>,
     },
@@ -350,6 +353,7 @@ mod tests {
             heldout_perplexity,
             tokens: 100,
             seconds: 2.0,
+            peak_memory: Some(1 << 30),
             links: vec![],
         };
         let address = || "127.0.0.1:7000".to_owned();

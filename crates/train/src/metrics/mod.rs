@@ -18,7 +18,7 @@ mod report;
 mod samples;
 mod summary;
 mod tensorboard;
-mod text;
+pub mod text;
 mod trace;
 
 pub use display::DisplayMode;
@@ -28,4 +28,4 @@ pub use jsonl::read_records;
 pub use plot::{LossCurve, write_loss_curves};
 pub use record::{EvalRecord, LinkRecord, Record, StageRecord, StepRecord};
 pub use recorder::{METRICS_FILE, Recorder, RecorderOptions, TRACE_FILE};
-pub use report::{Comparison, LinkSummary, RunReport};
+pub use report::{Comparison, LinkSummary, RunReport, StageSummary};

@@ -28,10 +28,22 @@ pub struct RunReport {
     pub tokens: u64,
     /// Wall-clock seconds of training.
     pub seconds: f64,
+    /// Every stage that was heard to its end.
+    #[serde(default)]
+    pub stages: Vec<StageSummary>,
     /// The folder with the run's files.
     pub run_dir: PathBuf,
     /// The same run with other codecs, if one was asked for.
     pub comparison: Option<Comparison>,
+}
+
+/// What one stage took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageSummary {
+    /// The stage.
+    pub stage: usize,
+    /// The most memory its process has had resident, in bytes; `null` where the system does not tell.
+    pub peak_memory: Option<u64>,
 }
 
 /// What one direction of a link carried.
@@ -142,6 +154,7 @@ impl Comparison {
 pub(super) struct Tally {
     bandwidths: BTreeMap<(usize, usize), u64>,
     links: BTreeMap<LinkKey, LinkReport>,
+    stages: BTreeMap<usize, StageSummary>,
     outcome: Option<Outcome>,
 }
 
@@ -161,7 +174,17 @@ impl Tally {
             Event::Connected { stage, peer, bandwidth: Some(bandwidth), .. } => {
                 self.bandwidths.insert((stage, peer), bandwidth);
             }
-            Event::Finished { final_loss, heldout_perplexity, steps, tokens, seconds, ref links, .. } => {
+            Event::Finished {
+                stage,
+                steps,
+                final_loss,
+                heldout_perplexity,
+                tokens,
+                seconds,
+                peak_memory,
+                ref links,
+            } => {
+                self.stages.insert(stage, StageSummary { stage, peak_memory });
                 self.links.extend(links.iter().map(|link| (link.key(), *link)));
                 // The stages agree on everything but the clock.
                 let slowest = self.outcome.as_ref().map_or(seconds, |outcome| outcome.seconds.max(seconds));
@@ -190,6 +213,7 @@ impl Tally {
             steps: outcome.steps,
             tokens: outcome.tokens,
             seconds: outcome.seconds,
+            stages: self.stages.values().copied().collect(),
             run_dir: run_dir.to_owned(),
             comparison: None,
         })

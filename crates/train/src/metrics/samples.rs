@@ -45,6 +45,7 @@ pub(super) fn finished(stage: usize, steps: u64) -> Event {
         heldout_perplexity: (stage == 1).then_some(71.3),
         tokens: 2048 * steps,
         seconds: steps as f64 * (1.0 + stage as f64),
+        peak_memory: (stage == 1).then_some(2_000_000),
         links: vec![link(stage, steps)],
     }
 }

@@ -28,6 +28,11 @@ impl fmt::Display for RunReport {
         self.outcomes().write(f)?;
         writeln!(f)?;
         writeln!(f, "{} steps, {} tokens", text::count(self.steps), text::count(self.tokens))?;
+        let peaks = self.stages.iter().filter_map(|own| Some((own.stage, own.peak_memory?)));
+        let peaks: Vec<String> = peaks.map(|(stage, peak)| format!("{} (stage {stage})", text::bytes(peak))).collect();
+        if !peaks.is_empty() {
+            writeln!(f, "peak memory: {}", peaks.join(", "))?;
+        }
         write!(f, "files: {}", self.run_dir.display())?;
         if let Some(other) = &self.comparison {
             write!(f, "\ncompared with: {}", other.run_dir.display())?;
@@ -155,6 +160,8 @@ mod tests {
         let report = report(Some(8000), "runs/a");
         assert_eq!((report.final_loss, report.heldout_perplexity), (4.0, Some(71.3)));
         assert_eq!((report.seconds, report.tokens_per_second), (20.0, 1024.0));
+        let peaks: Vec<_> = report.stages.iter().map(|stage| (stage.stage, stage.peak_memory)).collect();
+        assert_eq!(peaks, [(0, None), (1, Some(2_000_000))]);
         let [forward, backward] = &report.links[..] else { panic!("two links") };
         assert_eq!((forward.bytes, forward.bf16_bytes, forward.f32_bytes), (11_000, 41_000, 81_000));
         assert_eq!((forward.bits_per_element, forward.rel_sq_error), (Some(4.0), Some(0.002)));
@@ -185,6 +192,7 @@ raw:dtype=f32      3.2000               71.300     1,024    40.0 s
 difference       +25.00 %              +0.00 %   +0.00 %  -50.00 %
 
 10 steps, 20,480 tokens
+peak memory: 2.00 MB (stage 1)
 files: runs/a
 compared with: runs/b
 loss curves: runs/a/loss.svg";

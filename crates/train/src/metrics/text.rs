@@ -1,17 +1,17 @@
 //! Numbers as people read them.
 
 /// `12.3 MB`; decimal units, three digits.
-pub(super) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     with_unit(count as f64, &["B", "kB", "MB", "GB", "TB", "PB"])
 }
 
 /// `100 Mbit/s`.
-pub(super) fn bit_rate(bits_per_second: f64) -> String {
+pub fn bit_rate(bits_per_second: f64) -> String {
     with_unit(bits_per_second, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
 /// `1,228,800`.
-pub(super) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -24,7 +24,7 @@ pub(super) fn count(value: u64) -> String {
 }
 
 /// `0.83 s`, `12.3 s`, `4m 50s`, `3h 07m`, `5d 04h`.
-pub(super) fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return "-".to_owned();
     }
@@ -38,12 +38,12 @@ pub(super) fn duration(seconds: f64) -> String {
 }
 
 /// The figure by `format`, or a dash for one that is not known.
-pub(super) fn or_dash(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
+pub fn or_dash(value: Option<f64>, format: impl FnOnce(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), format)
 }
 
 /// At most `width` characters; a cut line ends in an ellipsis.
-pub(super) fn fit(line: &str, width: usize) -> String {
+pub fn fit(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
     }

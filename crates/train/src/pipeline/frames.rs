@@ -1,6 +1,7 @@
 //! What travels between stages, as the engine sees it.
 
 use std::fmt;
+use std::time::Instant;
 
 use thinwire_link::FrameKind;
 
@@ -142,6 +143,8 @@ pub(crate) enum Arrival {
         key: FrameKey,
         /// Its content.
         body: Body,
+        /// When the engine may see it: on a link with added latency, not at once.
+        due: Instant,
     },
     /// The sender thread found a value that is not finite and sent a poisoned frame instead.
     Lost(PipelineError),

@@ -1,5 +1,6 @@
 //! What the links' threads bring, sorted for the engine.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
@@ -33,9 +34,22 @@ pub(crate) struct Inbox {
     /// Every frame of the step so far, by sender.
     seen: BTreeSet<(usize, FrameKey)>,
     /// Those of them that nobody has asked for yet.
-    early: BTreeMap<(usize, FrameKey), Body>,
+    early: BTreeMap<(usize, FrameKey), (Body, Instant)>,
     lost: Option<PipelineError>,
+    /// What ends the run, once all that came before it has been taken.
+    failed: Option<PipelineError>,
     waited: Duration,
+}
+
+/// What [`Inbox::take`] finds.
+#[derive(Debug)]
+enum Taken {
+    /// The frame, which is no longer kept.
+    Frame(Body),
+    /// It is due after this time.
+    OnItsWay(Duration),
+    /// It has not come.
+    Absent,
 }
 
 impl Mailbox {
@@ -50,15 +64,17 @@ impl Mailbox {
             seen: BTreeSet::new(),
             early: BTreeMap::new(),
             lost: None,
+            failed: None,
             waited: Duration::ZERO,
         };
         (Self { arrivals, places }, inbox)
     }
 
-    /// Adds a frame once there is a place for it; `false` when the engine is gone.
+    /// Adds a frame, for the engine to see once it is `due`, as soon as there is a place for it; `false` when the engine
+    /// is gone.
     #[must_use]
-    pub(crate) fn deliver(&self, from: usize, key: FrameKey, body: Body) -> bool {
-        self.places.send(()).is_ok() && self.arrivals.send(Arrival::Frame { from, key, body }).is_ok()
+    pub(crate) fn deliver(&self, from: usize, key: FrameKey, body: Body, due: Instant) -> bool {
+        self.places.send(()).is_ok() && self.arrivals.send(Arrival::Frame { from, key, body, due }).is_ok()
     }
 
     /// Adds what is not a frame, at once.
@@ -72,31 +88,54 @@ impl Inbox {
     /// Waits for frame `key` from a neighbour while anything at all arrives within the neighbour's deadline.
     pub(crate) fn wait(&mut self, neighbor: &Neighbor, key: FrameKey) -> Result<Body, PipelineError> {
         let begin = Instant::now();
-        let body = self.wait_inner(neighbor, key);
+        let body = self.wait_for(neighbor.peer(), key, neighbor.deadline(), &|| neighbor.received_bytes());
         self.waited += begin.elapsed();
         body
     }
 
-    fn wait_inner(&mut self, neighbor: &Neighbor, key: FrameKey) -> Result<Body, PipelineError> {
+    /// `received` tells the bytes that have come from `peer`.
+    fn wait_for(
+        &mut self,
+        peer: usize,
+        key: FrameKey,
+        deadline: Duration,
+        received: &dyn Fn() -> u64,
+    ) -> Result<Body, PipelineError> {
         self.begin(key.step)?;
-        let mut seen = neighbor.received_bytes();
+        let mut seen = received();
         loop {
-            if let Some(body) = self.early.remove(&(neighbor.peer(), key)) {
-                return Ok(body);
-            }
-            match self.arrivals.recv_timeout(neighbor.deadline()) {
+            let (on_its_way, wait) = match self.take(peer, key, Instant::now()) {
+                Taken::Frame(body) => return Ok(body),
+                Taken::OnItsWay(left) => (true, left),
+                Taken::Absent => match self.failed.take() {
+                    Some(error) => return Err(error),
+                    None => (false, deadline),
+                },
+            };
+            match self.arrivals.recv_timeout(wait) {
                 Ok(arrival) => self.sort(arrival)?,
+                Err(RecvTimeoutError::Timeout) if on_its_way => {}
                 Err(RecvTimeoutError::Timeout) => {
                     // A large frame on a slow link is progress, not silence.
-                    let now = neighbor.received_bytes();
+                    let now = received();
                     if now == seen {
-                        let waited = neighbor.deadline();
-                        return Err(PipelineError::Silent { peer: neighbor.peer(), frame: key, waited });
+                        return Err(PipelineError::Silent { peer, frame: key, waited: deadline });
                     }
                     seen = now;
                 }
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the engine keeps a mailbox"),
             }
+        }
+    }
+
+    /// The frame, if it has come and is due at `now`.
+    fn take(&mut self, from: usize, key: FrameKey, now: Instant) -> Taken {
+        match self.early.entry((from, key)) {
+            Entry::Vacant(_) => Taken::Absent,
+            Entry::Occupied(frame) => match frame.get().1.checked_duration_since(now) {
+                Some(left) if !left.is_zero() => Taken::OnItsWay(left),
+                _ => Taken::Frame(frame.remove().0),
+            },
         }
     }
 
@@ -115,20 +154,23 @@ impl Inbox {
 
     fn sort(&mut self, arrival: Arrival) -> Result<(), PipelineError> {
         match arrival {
-            Arrival::Frame { from, key, body } => {
+            Arrival::Frame { from, key, body, due } => {
                 let _ = self.places.try_recv(); // the place it took
                 // A step ends on every stage before the next begins on any neighbour that could send for it.
                 if key.step != self.step || !self.seen.insert((from, key)) {
                     return Err(PipelineError::Unexpected { peer: from, frame: key, step: self.step });
                 }
-                self.early.insert((from, key), body);
+                self.early.insert((from, key), (body, due));
                 Ok(())
             }
             Arrival::Lost(error) => {
                 self.lost.get_or_insert(error);
                 Ok(())
             }
-            Arrival::Failed(error) => Err(error),
+            Arrival::Failed(error) => {
+                self.failed.get_or_insert(error);
+                Ok(())
+            }
         }
     }
 
@@ -151,6 +193,9 @@ impl Inbox {
 
     /// A failure that has arrived, when a queue turns out to be closed.
     pub(crate) fn failure(&mut self) -> PipelineError {
+        if let Some(error) = self.failed.take() {
+            return error;
+        }
         loop {
             match self.arrivals.recv() {
                 Ok(Arrival::Failed(error)) => return error,
@@ -195,11 +240,50 @@ mod tests {
     #[test]
     fn a_failure_needs_no_place() {
         let (mailbox, mut inbox) = Mailbox::new(1);
-        assert!(mailbox.deliver(0, key(1), Body::Poisoned));
+        assert!(mailbox.deliver(0, key(1), Body::Poisoned, Instant::now()));
         mailbox.tell(Arrival::Failed(error()));
         assert_eq!(inbox.failure().to_string(), error().to_string());
         drop(inbox);
-        assert!(!mailbox.deliver(0, key(1), Body::Poisoned), "nobody is there");
+        assert!(!mailbox.deliver(0, key(1), Body::Poisoned, Instant::now()), "nobody is there");
+    }
+
+    #[test]
+    fn frames_on_their_way_overlap_and_keep_their_order() {
+        let (mailbox, mut inbox) = Mailbox::new(8);
+        let latency = Duration::from_millis(20);
+        let sent = Instant::now();
+        let frame = |index| FrameKey { content: Content::Forward, step: 1, index };
+        // One leaves every millisecond.
+        for index in 0..8 {
+            let due = sent + Duration::from_millis(index.into()) + latency;
+            assert!(mailbox.deliver(0, frame(index), Body::Poisoned, due));
+        }
+        inbox.begin(1).unwrap();
+        while let Ok(arrival) = inbox.arrivals.try_recv() {
+            inbox.sort(arrival).unwrap();
+        }
+        // All are on their way at the same time, so the last is due 7 ms after the first and not 7 latencies.
+        for index in 0..8 {
+            let due = sent + Duration::from_millis(index.into()) + latency;
+            let early = due - Duration::from_millis(1);
+            let Taken::OnItsWay(left) = inbox.take(0, frame(index), early) else { panic!("frame {index} is early") };
+            assert_eq!(left, Duration::from_millis(1));
+            assert!(matches!(inbox.take(0, frame(index), due), Taken::Frame(Body::Poisoned)), "frame {index}");
+            assert!(matches!(inbox.take(0, frame(index), due), Taken::Absent), "frame {index} comes once");
+        }
+    }
+
+    #[test]
+    fn what_a_peer_sent_before_it_ended_is_taken_before_its_end() {
+        let (mailbox, mut inbox) = Mailbox::new(2);
+        let due = Instant::now() + Duration::from_millis(20);
+        assert!(mailbox.deliver(2, key(1), Body::Poisoned, due));
+        mailbox.tell(Arrival::Failed(error()));
+        let hour = Duration::from_hours(1);
+        let body = inbox.wait_for(2, key(1), hour, &|| 0).unwrap();
+        assert!(matches!(body, Body::Poisoned) && Instant::now() >= due);
+        let end = inbox.wait_for(2, key(1), hour, &|| 0).unwrap_err();
+        assert_eq!(end.to_string(), error().to_string());
     }
 
     #[test]
@@ -209,6 +293,7 @@ mod tests {
             from: 1,
             key: FrameKey { content, ..key(step) },
             body: Body::Poisoned,
+            due: Instant::now(),
         };
         inbox.begin(1).unwrap();
         inbox.sort(frame(1, Content::Forward)).unwrap();

@@ -39,6 +39,8 @@ pub struct Terms {
     pub queue: usize,
     /// How long the neighbour may be silent while it owes a frame.
     pub deadline: Duration,
+    /// How long after its arrival a frame is handed on.
+    pub latency: Duration,
 }
 
 /// The engine's handle on a neighbour.

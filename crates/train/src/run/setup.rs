@@ -13,7 +13,7 @@ use thinwire_pretrained::Pretrained;
 
 use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
-use crate::config::{Bandwidth, BoundaryCodecs, Config, LayerMap, LayerPlan, Sources, Unit};
+use crate::config::{Bandwidth, BoundaryCodecs, Config, Latency, LayerMap, LayerPlan, Sources, Unit};
 use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
@@ -223,7 +223,7 @@ impl Setup {
         self.config.pipeline.deadline().mul_f64(1.0 + PATIENCE_FOR_EACH * behind as f64)
     }
 
-    /// The codecs and bandwidth between `stage` and the next.
+    /// What holds between `stage` and the next.
     pub fn boundary(&self, stage: usize) -> BoundaryCodecs {
         self.config.pipeline.boundary(self.map.boundaries()[stage])
     }
@@ -297,7 +297,7 @@ impl Setup {
 
     fn attach(&self, link: Link, stage: usize) -> Result<Attachment, RunError> {
         let peer = link.peer.stage() as usize;
-        let BoundaryCodecs { forward, backward, .. } = self.boundary(stage.min(peer));
+        let BoundaryCodecs { forward, backward, latency, .. } = self.boundary(stage.min(peer));
         let (outgoing, incoming) = if peer > stage { (forward, backward) } else { (backward, forward) };
         let Config { train, eval, pipeline, metrics, .. } = &self.config;
         let samples = train.micro_batch.max(eval.micro_batch);
@@ -311,6 +311,7 @@ impl Setup {
             // Enough that no schedule fills it: a full queue on both sides of a link would be a deadlock.
             queue: train.micro_batches + 2,
             deadline: self.deadline(stage, peer),
+            latency: latency.map(Latency::duration).unwrap_or_default(),
         };
         let codecs = Codecs { outgoing: self.build(outgoing)?, incoming: self.build(incoming)? };
         Ok(Attachment { link, codecs, terms })

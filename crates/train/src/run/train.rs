@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::{Links, RunError, Setup};
 use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts};
 use crate::data::{Dataset, Summary};
+use crate::memory;
 use crate::metrics::Event;
 use crate::pipeline::{Engine, Evaluation, Stop};
 
@@ -129,6 +130,7 @@ impl<'a, 'e> Life<'a, 'e> {
             heldout_perplexity: outcome.evaluation.map(|evaluation| evaluation.loss.exp()),
             tokens,
             seconds: begin.elapsed().as_secs_f64(),
+            peak_memory: memory::peak(),
             links: engine.links(),
         })?;
         Ok(outcome)

@@ -1,6 +1,5 @@
 //! `thinwire bench train`: training without pipeline or disk.
 
-mod memory;
 mod report;
 
 use std::num::NonZero;

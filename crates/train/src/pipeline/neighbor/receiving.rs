@@ -33,7 +33,8 @@ impl ReceiverThread {
         loop {
             match self.receive(&mut payload) {
                 Ok(Some((key, body))) => {
-                    if !self.mailbox.deliver(self.peer, key, body) {
+                    let due = Instant::now() + self.terms.latency;
+                    if !self.mailbox.deliver(self.peer, key, body, due) {
                         return;
                     }
                 }

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use thinwire_ops::profile::{Operator, Pass};
 use thinwire_train::data::BatchSize;
+use thinwire_train::memory;
 use thinwire_train::run::{BenchReport, BenchStep};
 
-use super::memory;
 
 /// The result; shares are of the time of the measured steps.
 #[derive(Debug, Serialize)]

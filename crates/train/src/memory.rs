@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The most memory that was ever resident, in bytes; `None` where the system does not tell as Linux does.
-pub(super) fn peak() -> Option<u64> {
+pub fn peak() -> Option<u64> {
     high_water_mark(&fs::read_to_string("/proc/self/status").ok()?)
 }
 

@@ -1,0 +1,91 @@
+//! What can be wrong with an experiment.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thinwire_train::config::ConfigError;
+
+/// Why an experiment was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The file could not be read.
+    #[error("cannot read the experiment {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something in the file is not valid.
+    #[error("in the experiment {}", path.display())]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What is not valid.
+        source: Box<ExperimentError>,
+    },
+    /// The text is not TOML, or a key or the form of a value is wrong.
+    #[error(transparent)]
+    Form(#[from] ConfigError),
+    /// A value is outside what an experiment can use.
+    #[error("{key} = {value}: expected {expected}")]
+    Invalid {
+        /// The key, dotted.
+        key: String,
+        /// The value found.
+        value: String,
+        /// What is valid.
+        expected: String,
+    },
+    /// The configuration of a row is not valid.
+    #[error("the configuration of the row {row}")]
+    Row {
+        /// The row's name.
+        row: String,
+        /// What is wrong.
+        source: Box<ConfigError>,
+    },
+    /// The configuration of a row does not go with the experiment.
+    #[error("the configuration of the row {row} has {found}: expected {expected}")]
+    Unfit {
+        /// The row's name.
+        row: String,
+        /// What was found.
+        found: String,
+        /// What an experiment can use.
+        expected: &'static str,
+    },
+    /// A filter that leaves nothing.
+    #[error("no row has `{filter}` in its name; the first row is {first}")]
+    NoSuchRow {
+        /// The filter.
+        filter: String,
+        /// A name to see what names look like.
+        first: String,
+    },
+}
+
+impl ExperimentError {
+    /// Adds the file the error is about.
+    pub(super) fn within(self, path: &Path) -> Self {
+        Self::In { path: path.into(), source: Box::new(self) }
+    }
+}
+
+/// `Ok` if `valid`, else the error that says so.
+pub(super) fn require(
+    valid: bool,
+    key: impl Display,
+    value: impl Display,
+    expected: impl Display,
+) -> Result<(), ExperimentError> {
+    if valid {
+        return Ok(());
+    }
+    Err(ExperimentError::Invalid {
+        key: key.to_string(),
+        value: value.to_string(),
+        expected: expected.to_string(),
+    })
+}
