@@ -33,5 +33,5 @@ pub use raw::RawSettings;
 pub use shape::Shape;
 pub use spec::CodecSpec;
 pub use stats::ErrorStats;
-pub use tah::{Allocation, TahSettings};
+pub use tah::{Allocation, Selection, TahSettings};
 pub use tensor::{TensorView, TensorViewMut, Values, ValuesMut};

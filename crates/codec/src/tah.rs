@@ -17,7 +17,7 @@ use crate::{CodecError, CodecSpec, DecodeError, Shape};
 
 use allocate::Ranking;
 use layout::Layout;
-pub use settings::{Allocation, TahSettings};
+pub use settings::{Allocation, Selection, TahSettings};
 
 /// Bytes of a scale or zero point on the wire.
 const PARAMETER: usize = size_of::<f16>();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use common::tah_message::{TahMessage, tile_of};
 use common::{oracle, round_trip};
 use safetensors::{Dtype, SafeTensors};
-use thinwire_codec::{Allocation, CodecSpec, DType, PackedSize, Shape, TahSettings};
+use thinwire_codec::{Allocation, CodecSpec, DType, PackedSize, Selection, Shape, TahSettings};
 
 struct Vector {
     name: String,
@@ -53,6 +53,7 @@ impl Vector {
                 high_bits: params[3] as u32,
                 low_bits: params[4] as u32,
                 outlier_ratio: params[5],
+                selection: Selection::Entropy,
                 raw_below: 0,
             },
             shape: Shape::new(samples, tokens, channels),

@@ -98,6 +98,16 @@ pub(super) fn mark_all(tiles: usize, high: bool, map: &mut [u8]) {
     }
 }
 
+/// Gives `high` of `tiles` tiles the high width, in distances as equal as can be; the last one is among them.
+pub(super) fn mark_evenly(tiles: usize, high: usize, map: &mut [u8]) {
+    map.fill(0);
+    let (tiles, high) = (tiles as u64, high as u64); // their product is below 2^64: a map of that many tiles is in memory
+    for tile in (1..=tiles).filter(|tile| tile * high / tiles > (tile - 1) * high / tiles) {
+        let tile = (tile - 1) as usize;
+        map[tile / 8] |= 1 << (tile % 8);
+    }
+}
+
 /// A tile's place in the ranking: higher entropy first, equal ones by lower index. Ranks of a sample are distinct,
 /// so the set of the first `n` is unique and any selection finds the same.
 fn rank(entropy: f32, tile: usize) -> u64 {
@@ -162,6 +172,27 @@ mod tests {
                 Ranking::default().mark_high(estimates, high, &mut map, |tile| entropies[tile]);
                 let got: Vec<usize> = (0..map.len() * 8).filter(|&tile| is_high(&map, tile)).collect();
                 assert!(got == expected, "{high} high tiles, estimates off by {margin}");
+            }
+        }
+    }
+
+    #[test]
+    fn even_widths_are_evenly_spread() {
+        for tiles in 1..60 {
+            for high in 1..=tiles {
+                let mut map = vec![0xa5; usize::div_ceil(tiles, 8)];
+                mark_evenly(tiles, high, &mut map);
+                let marked: Vec<_> = (0..map.len() * 8).filter(|&tile| is_high(&map, tile)).collect();
+                assert!(
+                    marked.len() == high && marked[high - 1] == tiles - 1,
+                    "{high} of {tiles}: {marked:?}"
+                );
+                let distances = marked.windows(2).map(|pair| pair[1] - pair[0]);
+                let (least, most) = (tiles / high, tiles.div_ceil(high));
+                assert!(
+                    distances.clone().all(|d| (least..=most).contains(&d)),
+                    "{high} of {tiles}: {marked:?}"
+                );
             }
         }
     }

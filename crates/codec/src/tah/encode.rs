@@ -5,7 +5,7 @@ use crate::kernel::entropy::{self, Entropies};
 use crate::kernel::{bits, tile};
 use crate::scale::{Factors, MessageScale};
 use crate::threads::Workers;
-use crate::{Isa, TahSettings};
+use crate::{Isa, Selection, TahSettings};
 
 impl SampleCoder {
     /// Writes the block of one sample, `x: [tokens, channels]`, each thread `tokens` tokens.
@@ -23,6 +23,8 @@ impl SampleCoder {
 
         if layout.high == 0 || layout.high == layout.allocations {
             allocate::mark_all(layout.allocations, layout.high > 0, out.map);
+        } else if self.settings.selection == Selection::Even {
+            allocate::mark_evenly(layout.allocations, layout.high, out.map);
         } else {
             let entropies = self.entropies.chunks_mut(tokens * layout.allocations_per_token());
             let parts = x.chunks(per_part).zip(entropies).zip(&mut self.scratch);

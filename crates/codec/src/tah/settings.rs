@@ -20,6 +20,8 @@ pub struct TahSettings {
     /// `tau`: a tile whose largest magnitude is more than this many times the second largest is transformed.
     /// 0 transforms every tile (but all-zero ones, where it makes no difference), infinity none.
     pub outlier_ratio: f32,
+    /// `by`: how the tiles of high width are found. In text only where it is not `entropy`.
+    pub selection: Selection,
     /// `raw_below`: tensors of fewer values than this are sent raw, in their own number format.
     pub raw_below: usize,
 }
@@ -33,6 +35,15 @@ pub enum Allocation {
     Token,
 }
 
+/// How the encoder finds the allocation tiles that get the high width. The decoder is told which they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// Those of highest entropy (section 3.2).
+    Entropy,
+    /// As many, spread evenly over the sample whatever is in it: what the other is measured against.
+    Even,
+}
+
 impl Default for TahSettings {
     fn default() -> Self {
         Self {
@@ -42,13 +53,14 @@ impl Default for TahSettings {
             high_bits: 4,
             low_bits: 3,
             outlier_ratio: 2.0,
+            selection: Selection::Entropy,
             raw_below: 0,
         }
     }
 }
 
 impl TahSettings {
-    pub(crate) const KEYS: &'static [&'static str] = &["g", "a", "p", "hi", "lo", "tau", RAW_BELOW];
+    pub(crate) const KEYS: &'static [&'static str] = &["g", "a", "p", "hi", "lo", "tau", "by", RAW_BELOW];
 
     const MAX_ALLOCATION: usize = 1 << 20;
     const TILE_RANGE: &'static str = "a power of two from 8 to 1024";
@@ -66,6 +78,7 @@ impl TahSettings {
             high_bits: fields.number("hi", default.high_bits, Self::BITS_RANGE)?,
             low_bits: fields.number("lo", default.low_bits, Self::BITS_RANGE)?,
             outlier_ratio: fields.number("tau", default.outlier_ratio, Self::RATIO_RANGE)?,
+            selection: fields.number("by", default.selection, "entropy or even")?,
             raw_below: fields.raw_below()?,
         })
     }
@@ -113,6 +126,9 @@ impl fmt::Display for TahSettings {
             "tah:g={},a={},p={},hi={},lo={},tau={}",
             self.tile, self.allocation, self.high_share, self.high_bits, self.low_bits, self.outlier_ratio
         )?;
+        if self.selection == Selection::Even {
+            f.write_str(",by=even")?;
+        }
         write_raw_below(f, self.raw_below)
     }
 }
@@ -131,5 +147,18 @@ impl FromStr for Allocation {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "c" { Ok(Self::Token) } else { text.parse().map(Self::Channels) }
+    }
+}
+
+impl FromStr for Selection {
+    /// The text, which is no selection.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "entropy" => Ok(Self::Entropy),
+            "even" => Ok(Self::Even),
+            _ => Err(text.to_owned()),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! TAH-Quant and the message scale by their definitions: `f64`, sorting, matrix products, no speed.
 
-use thinwire_codec::{Shape, TahSettings};
+use thinwire_codec::{Selection, Shape, TahSettings};
 
 use super::tah_message::tiling;
 
@@ -61,8 +61,12 @@ fn tah_sample(settings: &TahSettings, channels: usize, x: &[f64]) -> Vec<Tile> {
 
     let mut tiles = Vec::new();
     for (i, values) in allocations.iter().enumerate() {
-        let is_high = order[..high].contains(&i);
+        let is_high = match settings.selection {
+            Selection::Entropy => order[..high].contains(&i),
+            Selection::Even => (i + 1) * high / allocations.len() > i * high / allocations.len(),
+        };
         let other = if is_high { order.get(high) } else { high.checked_sub(1).map(|last| &order[last]) };
+        let other = other.filter(|_| settings.selection == Selection::Entropy);
         let margin = other.map_or(f64::INFINITY, |&other| (entropies[other] - entropies[i]).abs());
         for values in values.chunks(settings.tile) {
             let mut tile = tile(settings, values);

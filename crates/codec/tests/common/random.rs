@@ -114,17 +114,19 @@ pub(crate) fn tensor() -> impl Strategy<Value = Tensor> {
 
 /// Any settings of TAH.
 pub(crate) fn tah_settings() -> impl Strategy<Value = thinwire_codec::TahSettings> {
-    use thinwire_codec::{Allocation, TahSettings};
+    use thinwire_codec::{Allocation, Selection, TahSettings};
 
     let ratio = prop::sample::select(vec![0.0, 1.0, 2.0, 3.5, f32::INFINITY]);
-    (3_u32..8, 0_usize..4, 0.0..=1.0, 2_u32..=8, 2_u32..=8, ratio).prop_map(
-        |(log2, tiles, high_share, a, b, outlier_ratio)| TahSettings {
+    let selection = prop::sample::select(vec![Selection::Entropy, Selection::Entropy, Selection::Even]);
+    (3_u32..8, 0_usize..4, 0.0..=1.0, 2_u32..=8, 2_u32..=8, ratio, selection).prop_map(
+        |(log2, tiles, high_share, a, b, outlier_ratio, selection)| TahSettings {
             tile: 1 << log2,
             allocation: if tiles == 0 { Allocation::Token } else { Allocation::Channels(tiles << log2) },
             high_share,
             high_bits: a.max(b),
             low_bits: a.min(b),
             outlier_ratio,
+            selection,
             raw_below: 0,
         },
     )
