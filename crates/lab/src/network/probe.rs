@@ -99,11 +99,7 @@ impl LinkRate {
 struct Probe(Child);
 
 impl Probe {
-    fn start(
-        mut command: Command,
-        before: &[OsString],
-        add: impl FnOnce(&mut Command),
-    ) -> Result<Self, String> {
+    fn start(mut command: Command, before: &[OsString], add: impl FnOnce(&mut Command)) -> Result<Self, String> {
         command.args(before);
         add(&mut command);
         // Standard error is the user's: it is silent unless a probe breaks.
