@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thinwire_codec::CodecSpec;
 
 use super::error::{ConfigError, require};
-use super::{Bandwidth, LayerMap, Latency, StageUnits};
+use super::{Bandwidth, Latency, LayerMap, StageUnits};
 
 /// How the model is split into stages, and what crosses the boundaries between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
