@@ -72,8 +72,7 @@ mod tests {
         let expected = "the run was stopped by SIGTERM before its first step; it has no checkpoint yet: start anew with \
                         --overwrite";
         assert_eq!(stopped.to_string(), expected);
-        let expected =
-            "the experiment was stopped by SIGINT with 3 of 15 rows done; --resume keeps them and runs the others";
+        let expected = "the experiment was stopped by SIGINT with 3 of 15 rows done; --resume keeps them and runs the others";
         assert_eq!(Stopped::experiment(Signal::Interrupt, 3, 15).to_string(), expected);
     }
 }

@@ -126,7 +126,9 @@ impl Experiment {
             "a share above 0 and below 1, such as 0.05",
         )?;
         let setting_names: Vec<&str> = self.settings.iter().map(|setting| &*setting.name).collect();
-        for (key, name) in compare.iter().map(|name| ("lab.compare", name)).chain([("lab.reference", reference)]) {
+        for (key, name) in
+            compare.iter().map(|name| ("lab.compare", name)).chain([("lab.reference", reference)])
+        {
             let expected = format_args!("the name of a [[setting]]: {}", setting_names.join(", "));
             require(setting_names.contains(&&**name), key, name, expected)?;
         }

@@ -94,7 +94,10 @@ impl Experiment {
             return unfit(found, "none: the lab places the stages");
         }
         if at.rate.is_some() && config.pipeline.stages < 2 {
-            return unfit(format!("pipeline.stages = {}", config.pipeline.stages), "2 or more, with a [[link]]");
+            return unfit(
+                format!("pipeline.stages = {}", config.pipeline.stages),
+                "2 or more, with a [[link]]",
+            );
         }
         if config.train.epochs.is_none() && config.train.steps <= self.lab.warmup {
             let found = format!("train.steps = {} and lab.warmup = {}", config.train.steps, self.lab.warmup);

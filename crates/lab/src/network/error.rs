@@ -8,7 +8,9 @@ use thinwire_train::config::Bandwidth;
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// Another system.
-    #[error("a [[link]] needs network namespaces, which Linux alone has; without one, links are as configured")]
+    #[error(
+        "a [[link]] needs network namespaces, which Linux alone has; without one, links are as configured"
+    )]
     Unsupported,
     /// More machines than there are addresses for.
     #[error("{stages} stages in one network: expected at most {most}")]

@@ -32,7 +32,9 @@ impl Host {
 
     /// `cat` says back what it hears, and so that it has taken the place of `unshare`.
     fn answers(&mut self) -> bool {
-        let (Some(stdin), Some(stdout)) = (&mut self.holder.stdin, &mut self.holder.stdout) else { return false };
+        let (Some(stdin), Some(stdout)) = (&mut self.holder.stdin, &mut self.holder.stdout) else {
+            return false;
+        };
         let mut answer = String::new();
         writeln!(stdin, "there").is_ok()
             && BufReader::new(stdout).read_line(&mut answer).is_ok()

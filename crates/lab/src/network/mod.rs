@@ -16,7 +16,7 @@ use thinwire_train::config::Bandwidth;
 
 pub use error::NetworkError;
 pub use probe::{LinkRate, Received, receive, send};
-pub use shape::{TCP_PAYLOAD_SHARE, Shape};
+pub use shape::{Shape, TCP_PAYLOAD_SHARE};
 
 use host::Host;
 

@@ -93,7 +93,10 @@ fn difference(own: &Figures, reference: &Figures) -> Option<LossDifference> {
     Some(LossDifference {
         largest: differences.iter().map(size).fold(0.0, f64::max),
         last: *differences.last()?,
-        perplexity: own.heldout_perplexity.zip(reference.heldout_perplexity).map(|(own, other)| own / other - 1.0),
+        perplexity: own
+            .heldout_perplexity
+            .zip(reference.heldout_perplexity)
+            .map(|(own, other)| own / other - 1.0),
     })
 }
 
@@ -114,10 +117,13 @@ impl Group {
     /// Of at least one row.
     fn of(rows: &[&ReportRow]) -> Self {
         let done: Vec<&&ReportRow> = rows.iter().filter(|row| row.error.is_none()).collect();
-        let mean = |figure: &dyn Fn(&ReportRow) -> Option<f64>| Mean::of(done.iter().filter_map(|row| figure(row)));
-        let overs = done.first().map_or(&[][..], |row| &row.speedups).iter().map(|speedup| speedup.over.clone());
+        let mean =
+            |figure: &dyn Fn(&ReportRow) -> Option<f64>| Mean::of(done.iter().filter_map(|row| figure(row)));
+        let overs =
+            done.first().map_or(&[][..], |row| &row.speedups).iter().map(|speedup| speedup.over.clone());
         let speedups = overs.map(|over| {
-            let factor = |row: &ReportRow| row.speedups.iter().find(|one| one.over == over).map(|one| one.factor);
+            let factor =
+                |row: &ReportRow| row.speedups.iter().find(|one| one.over == over).map(|one| one.factor);
             let factor = mean(&factor);
             GroupSpeedup { over, factor }
         });

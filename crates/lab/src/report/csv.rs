@@ -8,7 +8,8 @@ impl Report {
         let stages = self.rows.iter().map(|row| row.figures.stages.len()).max().unwrap_or(0);
         let parts = ["compute", "optimizer", "wait", "encode", "send", "decode", "peak memory"];
         let stages = (0..stages).flat_map(|stage| parts.map(|part| format!("stage {stage} {part}")));
-        let header: Vec<String> = COLUMNS.iter().map(|name| (*name).to_owned()).chain(speedups).chain(stages).collect();
+        let header: Vec<String> =
+            COLUMNS.iter().map(|name| (*name).to_owned()).chain(speedups).chain(stages).collect();
         let rows = self.rows.iter().map(|row| self.cells(row));
         let lines = std::iter::once(header).chain(rows).map(|cells| {
             let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
@@ -47,7 +48,9 @@ impl Report {
         cells.extend(self.references().map(|over| number(factor(over))));
         for stage in &figures.stages {
             let t = stage.shares;
-            cells.extend([t.compute, t.optimizer, t.wait, t.encode, t.send, t.decode].map(|share| number(Some(share))));
+            cells.extend(
+                [t.compute, t.optimizer, t.wait, t.encode, t.send, t.decode].map(|share| number(Some(share))),
+            );
             cells.push(number(stage.peak_memory.map(|bytes| bytes as f64)));
         }
         cells
@@ -82,5 +85,9 @@ fn number(value: Option<f64>) -> String {
 }
 
 fn quoted(cell: &str) -> String {
-    if cell.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+    if cell.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
 }

@@ -113,7 +113,8 @@ fn stages(steps: &[&StepRecord], report: Option<&RunReport>) -> Vec<StageFigures
         let stage = stage.stage;
         let own = steps.iter().flat_map(|step| step.stages.iter().filter(|other| other.stage == stage));
         let seconds: f64 = own.clone().map(|own| own.seconds).sum();
-        let share = |time: fn(&StageTimes) -> f64| own.clone().map(|own| time(&own.times)).sum::<f64>() / seconds;
+        let share =
+            |time: fn(&StageTimes) -> f64| own.clone().map(|own| time(&own.times)).sum::<f64>() / seconds;
         let peaks = report.into_iter().flat_map(|report| &report.stages);
         StageFigures {
             stage,

@@ -84,7 +84,10 @@ impl Table {
         };
         let rows: String = self.rows.iter().map(|row| line("td", row)).collect();
         let header = line("th", &self.header);
-        format!("<h2>{}</h2>\n<div class=\"wide\"><table>\n{header}{rows}</table></div>\n", escape(self.title))
+        format!(
+            "<h2>{}</h2>\n<div class=\"wide\"><table>\n{header}{rows}</table></div>\n",
+            escape(self.title)
+        )
     }
 }
 

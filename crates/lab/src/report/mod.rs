@@ -5,10 +5,10 @@ mod csv;
 mod figures;
 mod html;
 mod plot;
-#[cfg(test)]
-mod tests;
 mod spread;
 mod table;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use serde::Serialize;
@@ -71,7 +71,12 @@ pub struct ReportRow {
 
 impl Report {
     /// Sets the rows against each other. Each comes with its figures.
-    pub fn new(experiment: &Experiment, rows: Vec<(Finished, Figures)>, version: &str, command: &str) -> Self {
+    pub fn new(
+        experiment: &Experiment,
+        rows: Vec<(Finished, Figures)>,
+        version: &str,
+        command: &str,
+    ) -> Self {
         let rows = rows.into_iter().map(|(row, figures)| ReportRow::new(row, figures)).collect();
         let lab = &experiment.lab;
         let mut report = Self {
@@ -111,11 +116,21 @@ impl ReportRow {
             Outcome::Done(_) => None,
             Outcome::Failed(error) => Some(error),
         };
-        Self { at, error, figures, speedups: Vec::new(), loss_difference: None, links_before, links_after, command }
+        Self {
+            at,
+            error,
+            figures,
+            speedups: Vec::new(),
+            loss_difference: None,
+            links_before,
+            links_after,
+            command,
+        }
     }
 
     /// The mean rate measured before and after the run, in bits a second of data.
     fn measured_rate(&self) -> Option<f64> {
-        Mean::of(self.links_before.iter().chain(&self.links_after).map(|link| link.measured as f64)).map(|all| all.mean)
+        Mean::of(self.links_before.iter().chain(&self.links_after).map(|link| link.measured as f64))
+            .map(|all| all.mean)
     }
 }

@@ -60,7 +60,8 @@ impl Table {
     }
 
     fn traffic(report: &Report) -> Self {
-        let header = ["forward a step", "bits/element", "backward a step", "bits/element", "configured", "measured"];
+        let header =
+            ["forward a step", "bits/element", "backward a step", "bits/element", "configured", "measured"];
         Self::of_rows("Traffic", header, report, |row| {
             let bytes = |bytes: Option<f64>| or_none(bytes, |bytes| text::bytes(bytes as u64));
             let bits = |bits| or_none(bits, |bits| format!("{bits:.3}"));
@@ -100,7 +101,8 @@ impl Table {
         let header = ["link", "expected", "before", "after"];
         let rows = report.rows.iter().flat_map(|row| {
             row.links_before.iter().map(move |before| {
-                let after = row.links_after.iter().find(|after| (after.from, after.to) == (before.from, before.to));
+                let after =
+                    row.links_after.iter().find(|after| (after.from, after.to) == (before.from, before.to));
                 let rate = |rate: u64| text::bit_rate(rate as f64);
                 let cells = [
                     format!("{} → {}", before.from, before.to),

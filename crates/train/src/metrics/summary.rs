@@ -29,7 +29,8 @@ impl fmt::Display for RunReport {
         writeln!(f)?;
         writeln!(f, "{} steps, {} tokens", text::count(self.steps), text::count(self.tokens))?;
         let peaks = self.stages.iter().filter_map(|own| Some((own.stage, own.peak_memory?)));
-        let peaks: Vec<String> = peaks.map(|(stage, peak)| format!("{} (stage {stage})", text::bytes(peak))).collect();
+        let peaks: Vec<String> =
+            peaks.map(|(stage, peak)| format!("{} (stage {stage})", text::bytes(peak))).collect();
         if !peaks.is_empty() {
             writeln!(f, "peak memory: {}", peaks.join(", "))?;
         }

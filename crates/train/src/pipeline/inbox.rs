@@ -266,9 +266,14 @@ mod tests {
         for index in 0..8 {
             let due = sent + Duration::from_millis(index.into()) + latency;
             let early = due - Duration::from_millis(1);
-            let Taken::OnItsWay(left) = inbox.take(0, frame(index), early) else { panic!("frame {index} is early") };
+            let Taken::OnItsWay(left) = inbox.take(0, frame(index), early) else {
+                panic!("frame {index} is early")
+            };
             assert_eq!(left, Duration::from_millis(1));
-            assert!(matches!(inbox.take(0, frame(index), due), Taken::Frame(Body::Poisoned)), "frame {index}");
+            assert!(
+                matches!(inbox.take(0, frame(index), due), Taken::Frame(Body::Poisoned)),
+                "frame {index}"
+            );
             assert!(matches!(inbox.take(0, frame(index), due), Taken::Absent), "frame {index} comes once");
         }
     }

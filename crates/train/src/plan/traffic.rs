@@ -32,6 +32,8 @@ pub struct LinkTraffic {
     pub bandwidth: Option<u64>,
     /// Seconds that `bytes` take at that rate.
     pub seconds: Option<f64>,
+    /// Seconds that each message takes beyond that, where latency is added.
+    pub latency: Option<f64>,
 }
 
 /// Why traffic cannot be told.
@@ -72,6 +74,7 @@ pub fn traffic(config: &Config, map: Option<&LayerMap>) -> Result<Vec<LinkTraffi
                 f32_bytes: step_bytes(config, &"f32".parse()?)?,
                 bandwidth,
                 seconds: bandwidth.map(|bandwidth| bytes as f64 * 8.0 / bandwidth as f64),
+                latency: codecs.latency.map(|latency| latency.duration().as_secs_f64()),
             });
         }
     }

@@ -35,7 +35,8 @@ impl Axis {
 
     /// The logarithms of positive values, each with its own text as a mark.
     pub(super) fn logarithmic(title: &str, values: &[(f64, String)]) -> Self {
-        let marks: Vec<(f64, String)> = values.iter().map(|(value, text)| (value.ln(), text.clone())).collect();
+        let marks: Vec<(f64, String)> =
+            values.iter().map(|(value, text)| (value.ln(), text.clone())).collect();
         let low = marks.iter().map(|mark| mark.0).fold(f64::INFINITY, f64::min);
         let high = marks.iter().map(|mark| mark.0).fold(f64::NEG_INFINITY, f64::max);
         let margin = ((high - low) * 0.05).max(0.1);

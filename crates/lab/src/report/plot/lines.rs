@@ -40,11 +40,14 @@ impl Line {
     fn thinned(&self) -> Vec<(f64, f64)> {
         let each = self.points.len().div_ceil(MAX_POINTS).max(1);
         let mean = |values: &mut dyn Iterator<Item = f64>| {
-            let (sum, count) = values.filter(|value| value.is_finite()).fold((0.0, 0.0), |(s, n), v| (s + v, n + 1.0));
+            let (sum, count) =
+                values.filter(|value| value.is_finite()).fold((0.0, 0.0), |(s, n), v| (s + v, n + 1.0));
             sum / count
         };
         let chunks = self.points.chunks(each);
-        chunks.map(|chunk| (mean(&mut chunk.iter().map(|p| p.0)), mean(&mut chunk.iter().map(|p| p.1)))).collect()
+        chunks
+            .map(|chunk| (mean(&mut chunk.iter().map(|p| p.0)), mean(&mut chunk.iter().map(|p| p.1))))
+            .collect()
     }
 }
 

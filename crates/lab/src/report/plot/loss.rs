@@ -33,7 +33,8 @@ pub(super) fn plots(report: &Report) -> io::Result<Vec<Plot>> {
             plots.push(Plot { name, caption, svg });
             seen.push(drawn);
         }
-        let caption = format!("Loss against wall-clock time of training{}", about(link.as_ref(), variant.as_ref()));
+        let caption =
+            format!("Loss against wall-clock time of training{}", about(link.as_ref(), variant.as_ref()));
         let svg = chart(report, &curves, &caption, "seconds of training", |point| point.seconds)?;
         plots.push(Plot { name: file_name("loss-time", &place), caption, svg });
     }
@@ -52,7 +53,8 @@ fn curves(report: &Report, variant: Option<&String>, link: Option<&String>) -> V
         }
         let mean = |(step, points): (u64, Vec<&LossPoint>)| {
             let count = points.len() as f64;
-            let over = |figure: fn(&LossPoint) -> f64| points.iter().map(|point| figure(point)).sum::<f64>() / count;
+            let over =
+                |figure: fn(&LossPoint) -> f64| points.iter().map(|point| figure(point)).sum::<f64>() / count;
             LossPoint { step, seconds: over(|point| point.seconds), loss: over(|point| point.loss) }
         };
         steps.into_iter().map(mean).collect()

@@ -55,7 +55,8 @@ fn draw(
 ) -> io::Result<String> {
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, (width.cast_unsigned(), height.cast_unsigned())).into_drawing_area();
+        let root = SVGBackend::with_string(&mut svg, (width.cast_unsigned(), height.cast_unsigned()))
+            .into_drawing_area();
         root.fill(&WHITE).map_err(io::Error::other)?;
         picture(&root).map_err(io::Error::other)?;
         root.present().map_err(io::Error::other)?;
@@ -88,7 +89,8 @@ fn distinct<T: PartialEq>(report: &Report, key: impl Fn(&Coordinates) -> T) -> V
 /// `speed-100mbit-micro-batch-1`: a file's name from what the picture is about.
 fn file_name(what: &str, about: &[Option<String>]) -> String {
     let about = about.iter().flatten().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
-    let words = std::iter::once(what.to_owned()).chain(about.filter(|word| !word.is_empty()).map(str::to_lowercase));
+    let words =
+        std::iter::once(what.to_owned()).chain(about.filter(|word| !word.is_empty()).map(str::to_lowercase));
     words.collect::<Vec<_>>().join("-")
 }
 

@@ -16,8 +16,11 @@ use crate::report::spread::Mean;
 pub(super) fn plots(report: &Report) -> io::Result<Vec<Plot>> {
     let mut plots = Vec::new();
     for (variant, latency) in distinct(report, |at| (at.variant.clone(), at.latency)) {
-        let groups: Vec<&Group> =
-            report.groups.iter().filter(|group| (&group.at.variant, group.at.latency) == (&variant, latency)).collect();
+        let groups: Vec<&Group> = report
+            .groups
+            .iter()
+            .filter(|group| (&group.at.variant, group.at.latency) == (&variant, latency))
+            .collect();
         let rates = rates(&groups);
         if rates.len() < 2 {
             continue;
@@ -64,15 +67,18 @@ fn chart(
     let bits = |rate: Bandwidth| rate.rate().bits_per_second() as f64;
     let lines = settings(report).into_iter().enumerate().map(|(color, setting)| {
         let points = rates.iter().map(|&rate| {
-            let group = groups.iter().find(|group| group.at.setting == setting && group.at.rate == Some(rate));
+            let group =
+                groups.iter().find(|group| group.at.setting == setting && group.at.rate == Some(rate));
             (bits(rate).ln(), group.and_then(|group| figure(group)).unwrap_or(f64::NAN))
         });
         Line { name: setting.to_owned(), color, points: points.collect(), dots: true }
     });
     let lines: Vec<Line> = lines.collect();
-    let marks: Vec<(f64, String)> = rates.iter().map(|&rate| (bits(rate), text::bit_rate(bits(rate)))).collect();
+    let marks: Vec<(f64, String)> =
+        rates.iter().map(|&rate| (bits(rate), text::bit_rate(bits(rate)))).collect();
     let x = Axis::logarithmic("bandwidth of each link, each way", &marks);
-    let values = lines.iter().flat_map(|line| &line.points).map(|point| point.1).filter(|value| value.is_finite());
+    let values =
+        lines.iter().flat_map(|line| &line.points).map(|point| point.1).filter(|value| value.is_finite());
     let y = Axis::linear(y, 0.0, 1.05 * values.fold(0.0, f64::max));
     picture(title, &x, &y, &lines)
 }

@@ -45,11 +45,15 @@ pub(super) fn plots(report: &Report) -> io::Result<Vec<Plot>> {
     for (link, variant) in distinct(report, |at| (at.link(), at.variant.clone())) {
         let first = |setting: &&str| {
             report.rows.iter().find(|row| {
-                row.at.setting == **setting && row.at.link() == link && row.at.variant == variant && row.error.is_none()
+                row.at.setting == **setting
+                    && row.at.link() == link
+                    && row.at.variant == variant
+                    && row.error.is_none()
             })
         };
         let rows = settings(report).into_iter().filter_map(|setting| first(&setting));
-        let bars: Vec<Bar> = rows.flat_map(|row| row.figures.stages.iter().map(|stage| bar(&row.at.setting, stage))).collect();
+        let bars: Vec<Bar> =
+            rows.flat_map(|row| row.figures.stages.iter().map(|stage| bar(&row.at.setting, stage))).collect();
         if bars.is_empty() {
             continue;
         }
