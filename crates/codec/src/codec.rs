@@ -45,14 +45,39 @@ pub trait Codec: Debug + Send {
         self.packed_size(largest, dtype).map(PackedSize::bound)
     }
 
+    /// Bytes of most messages of this shape: of a codec that [remembers](crate::SampleMemory) samples, of those it has seen
+    /// before; of the others the bound.
+    ///
+    /// # Errors
+    /// As [`Codec::packed_size`].
+    fn usual_size(&self, shape: Shape, dtype: DType) -> Result<usize, CodecError> {
+        self.packed_size(shape, dtype).map(PackedSize::bound)
+    }
+
     /// Writes `x` as one message to the front of `out` and returns its length in bytes.
     ///
-    /// The same tensor gives the same bytes, on every machine.
+    /// The same tensor gives the same bytes, on every machine; of a codec that [remembers](crate::SampleMemory) samples, if it
+    /// remembers the same. To it, the samples are the numbers 0, 1, ….
     ///
     /// # Errors
     /// [`EncodeError::NonFinite`] with the first bad index, [`EncodeError::BufferTooSmall`],
-    /// [`EncodeError::Shape`]. `out` is untouched then.
+    /// [`EncodeError::Shape`]: `out` is untouched then. [`EncodeError::Memory`].
     fn encode(&mut self, x: TensorView<'_>, out: &mut [u8]) -> Result<usize, EncodeError>;
+
+    /// As [`Codec::encode`], of samples that have names: `ids`, one a sample, which stay the same whenever a sample comes
+    /// again. Codecs that do not [remember](crate::SampleMemory) samples make nothing of them.
+    ///
+    /// # Errors
+    /// As [`Codec::encode`]; [`EncodeError::Samples`] if there are more or fewer names than samples.
+    fn encode_samples(
+        &mut self,
+        ids: &[u64],
+        x: TensorView<'_>,
+        out: &mut [u8],
+    ) -> Result<usize, EncodeError> {
+        let (samples, got) = (x.shape().samples, ids.len());
+        if samples == got { self.encode(x, out) } else { Err(EncodeError::Samples { samples, got }) }
+    }
 
     /// Reads one message, exactly `bytes`, into `out`, whose number format may differ from the sender's.
     ///
@@ -63,7 +88,9 @@ pub trait Codec: Debug + Send {
     /// [`DecodeError`]; `out` then holds unspecified finite or old values.
     fn decode(&mut self, bytes: &[u8], out: TensorViewMut<'_>) -> Result<(), DecodeError>;
 
-    /// Decodes a message of `x` and compares, without changing anything the caller holds.
+    /// Decodes a message of `x` and compares, without changing anything the caller holds. A codec that
+    /// [remembers](crate::SampleMemory) samples takes the message it has encoded last as what its receiver makes of it, any other
+    /// as [`Codec::decode`] would, and remembers nothing of it.
     ///
     /// # Errors
     /// As [`Codec::decode`].
@@ -84,10 +111,12 @@ pub enum CodecId {
     Fixed = 16,
     /// [`TahSettings`](crate::TahSettings).
     Tah = 32,
+    /// [`AqsgdSettings`](crate::AqsgdSettings).
+    Aqsgd = 48,
 }
 
 impl CodecId {
-    const ALL: [Self; 5] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah];
+    const ALL: [Self; 6] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah, Self::Aqsgd];
 
     /// The wire's number format, if values are sent as they are.
     pub const fn raw_dtype(self) -> Option<DType> {
@@ -95,7 +124,7 @@ impl CodecId {
             Self::RawF32 => Some(DType::F32),
             Self::RawF16 => Some(DType::F16),
             Self::RawBF16 => Some(DType::BF16),
-            Self::Fixed | Self::Tah => None,
+            Self::Fixed | Self::Tah | Self::Aqsgd => None,
         }
     }
 
@@ -107,6 +136,7 @@ impl CodecId {
             Self::RawBF16 => "raw bf16",
             Self::Fixed => "fixed",
             Self::Tah => "tah",
+            Self::Aqsgd => "aqsgd",
         }
     }
 }
