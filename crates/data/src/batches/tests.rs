@@ -180,7 +180,7 @@ fn epochs_and_seeds_have_orders_of_their_own() {
 #[test]
 fn the_tag_tells_contents_and_shapes_apart() {
     let batch = |samples, tokens, inputs: [u32; 4], targets: [u32; 4]| {
-        MicroBatch::new(samples, tokens, inputs.to_vec(), targets.to_vec(), None).tag
+        MicroBatch::new(samples, tokens, inputs.to_vec(), targets.to_vec(), None, vec![]).tag
     };
     let tags = [
         batch(2, 2, [1, 2, 3, 4], [2, 3, 4, 5]),
@@ -197,8 +197,8 @@ fn the_tag_tells_contents_and_shapes_apart() {
 
 #[test]
 fn the_tag_tells_masks_apart() {
-    let tag = |mask: &[bool]| MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], Some(mask.to_vec())).tag;
-    let unmasked = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None).tag;
+    let tag = |mask: &[bool]| MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], Some(mask.to_vec()), vec![]).tag;
+    let unmasked = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None, vec![]).tag;
     assert_eq!(tag(&[true, true]), unmasked);
     assert!(tag(&[true, false]) != unmasked && tag(&[false, true]) != unmasked);
     assert_ne!(tag(&[true, false]), tag(&[false, true]));
@@ -206,7 +206,7 @@ fn the_tag_tells_masks_apart() {
 
 #[test]
 fn the_tag_is_frozen() {
-    let tag = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None).tag;
+    let tag = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None, vec![]).tag;
     assert_eq!(tag, 2_640_099_328_013_953_873);
 }
 
