@@ -31,7 +31,7 @@ pub use dtype::DType;
 pub use error::{CodecError, DecodeError, EncodeError, SpecError};
 pub use fixed::FixedSettings;
 pub use isa::{Execution, Isa};
-pub use memory::{MemoryError, RamMemory, SampleMemory};
+pub use memory::{MemoryError, NoMemory, RamMemory, SampleMemory};
 pub use message::{FORMAT_VERSION, HEADER_LEN};
 pub use raw::RawSettings;
 pub use shape::Shape;

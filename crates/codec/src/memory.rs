@@ -71,18 +71,19 @@ pub enum MemoryError {
 pub struct RamMemory {
     kept: BTreeMap<u64, Box<[u8]>>,
     bytes: u64,
+    samples: u64,
     limit: u64,
 }
 
 impl RamMemory {
-    /// An empty memory of at most `limit` bytes.
-    pub const fn with_limit(limit: u64) -> Self {
-        Self { kept: BTreeMap::new(), bytes: 0, limit }
+    /// An empty memory for the samples `0..samples`, of at most `limit` bytes.
+    pub const fn new(samples: u64, limit: u64) -> Self {
+        Self { kept: BTreeMap::new(), bytes: 0, samples, limit }
     }
 
     /// An empty one as large as the machine has room for.
     pub(crate) fn boxed() -> Box<dyn SampleMemory> {
-        Box::new(Self::with_limit(u64::MAX))
+        Box::new(Self::new(u64::MAX, u64::MAX))
     }
 }
 
@@ -94,6 +95,9 @@ impl SampleMemory for RamMemory {
     }
 
     fn write(&mut self, sample: u64, kept: &[u8]) -> Result<(), MemoryError> {
+        if sample >= self.samples {
+            return Err(MemoryError::Unknown { sample, samples: self.samples });
+        }
         let before = self.kept.get_mut(&sample);
         let old = before.as_ref().map_or(0, |before| before.len() as u64);
         let needed = self.bytes - old + kept.len() as u64;
@@ -117,13 +121,38 @@ impl SampleMemory for RamMemory {
     }
 }
 
+/// A memory in which nothing stays: to it, every sample comes for the first time.
+///
+/// For tensors none of which comes again, as in a single evaluation of a text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMemory;
+
+impl SampleMemory for NoMemory {
+    fn read(&mut self, _: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError> {
+        kept.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
+    fn samples(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_limit_counts_what_is_kept_now() {
-        let mut memory = RamMemory::with_limit(10);
+        let mut memory = RamMemory::new(8, 10);
         let mut kept = vec![9];
         memory.read(7, &mut kept).unwrap();
         assert!(kept.is_empty());
@@ -131,6 +160,7 @@ mod tests {
         assert_eq!(memory.write(3, &[2; 5]), Err(MemoryError::Full { sample: 3, needed: 11, limit: 10 }));
         memory.write(7, &[3; 5]).unwrap();
         memory.write(3, &[2; 5]).unwrap();
+        assert_eq!(memory.write(8, &[1]), Err(MemoryError::Unknown { sample: 8, samples: 8 }));
         memory.read(7, &mut kept).unwrap();
         assert_eq!((kept, memory.samples(), memory.bytes()), (vec![3; 5], vec![3, 7], 10));
     }

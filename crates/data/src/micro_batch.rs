@@ -46,6 +46,13 @@ impl MicroBatch {
         Self { samples, tokens, inputs, targets, mask, ids, tag }
     }
 
+    /// The same, its samples those of another data set, which are counted on from the `offset` of that before.
+    #[must_use]
+    pub fn counted_from(mut self, offset: u64) -> Self {
+        self.ids.iter_mut().for_each(|id| *id += offset);
+        self
+    }
+
     /// How many targets count in the loss.
     pub fn trained(&self) -> usize {
         match &self.mask {

@@ -6,6 +6,7 @@ pub mod config;
 pub mod evaluate;
 pub mod export;
 pub mod generate;
+pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod optim;

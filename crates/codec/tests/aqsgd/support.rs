@@ -14,7 +14,7 @@ pub(crate) struct Glass(Arc<Mutex<RamMemory>>);
 
 impl Glass {
     pub(crate) fn new(limit: u64) -> Self {
-        Self(Arc::new(Mutex::new(RamMemory::with_limit(limit))))
+        Self(Arc::new(Mutex::new(RamMemory::new(u64::MAX, limit))))
     }
 
     /// Everything that is kept.

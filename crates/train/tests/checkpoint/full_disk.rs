@@ -71,7 +71,7 @@ fn fill_up(dir: &Path) {
 
     for left in [0, bytes / 3 / 4096 * 4096] {
         fill(&filler, left);
-        let error = write_units(dir, 2, &stages[0].part, &stages[0].optimizer).unwrap_err();
+        let error = write_units(dir, 2, &stages[0].part, &stages[0].optimizer, &[]).unwrap_err();
         assert!(
             matches!(&error, CheckpointError::Write { needed, .. } if *needed == bytes) || left == 0,
             "{error}"
@@ -83,7 +83,7 @@ fn fill_up(dir: &Path) {
         fs::remove_file(&filler).unwrap();
     }
 
-    let files = write_units(dir, 2, &stages[0].part, &stages[0].optimizer).unwrap();
+    let files = write_units(dir, 2, &stages[0].part, &stages[0].optimizer, &[]).unwrap();
     let manifest = Manifest::new(2, Results::default(), facts, files).unwrap();
     fill(&filler, 0);
     let text = chain(&commit(dir, &manifest).unwrap_err());
@@ -105,7 +105,7 @@ fn a_file_that_cannot_be_written_takes_the_others_with_it() {
     let folder = step_folder(dir.path(), 3);
     let obstacle = folder.join("layer-0001.safetensors");
     fs::create_dir_all(obstacle.join("something")).unwrap();
-    let error = write_units(dir.path(), 3, &stages[0].part, &stages[0].optimizer).unwrap_err();
+    let error = write_units(dir.path(), 3, &stages[0].part, &stages[0].optimizer, &[]).unwrap_err();
     assert!(matches!(&error, CheckpointError::Write { path, .. } if *path == obstacle), "{error}");
     assert_eq!(names(&folder), ["layer-0001.safetensors"]);
     assert_eq!(available(dir.path(), &units(WHOLE)[0]).unwrap(), [2]);
