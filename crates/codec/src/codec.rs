@@ -9,15 +9,28 @@ use crate::{
 pub enum PackedSize {
     /// Every message of this shape has this many bytes.
     Exact(usize),
-    /// The length depends on the data and is at most this.
-    AtMost(usize),
+    /// The length depends on the data, or on what is remembered of it.
+    Between {
+        /// The shortest message.
+        least: usize,
+        /// The longest.
+        most: usize,
+    },
 }
 
 impl PackedSize {
     /// The buffer length that holds any message of the shape, in bytes.
     pub const fn bound(self) -> usize {
         match self {
-            Self::Exact(bytes) | Self::AtMost(bytes) => bytes,
+            Self::Exact(bytes) | Self::Between { most: bytes, .. } => bytes,
+        }
+    }
+
+    /// Whether a message may have this many bytes.
+    pub const fn admits(self, bytes: usize) -> bool {
+        match self {
+            Self::Exact(exact) => bytes == exact,
+            Self::Between { least, most } => least <= bytes && bytes <= most,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::raw::{Raw, RawSettings};
 use crate::raw_below::RawBelow;
 use crate::tah::{Tah, TahSettings};
 use crate::threads::Workers;
-use crate::{Codec, CodecId, DType, Execution, RamMemory, Shape, SpecError};
+use crate::{Codec, CodecId, DType, Execution, NoMemory, RamMemory, Shape, SpecError};
 
 mod fields;
 #[cfg(feature = "serde")]
@@ -106,6 +106,18 @@ impl CodecSpec {
             0 => codec,
             _ => Box::new(RawBelow::new(codec, &workers)),
         })
+    }
+
+    /// [`CodecSpec::build_with`], of a codec that [remembers nothing](NoMemory): to it, every sample comes for the first
+    /// time.
+    ///
+    /// # Errors
+    /// As [`CodecSpec::build_with`].
+    pub fn build_memoryless(&self, execution: Execution) -> Result<Box<dyn Codec>, SpecError> {
+        match self {
+            Self::Aqsgd(settings) => settings.build(execution, Box::new(NoMemory), Box::new(NoMemory)),
+            spec => spec.build_with(execution),
+        }
     }
 
     fn check(&self) -> Result<(), SpecError> {

@@ -197,7 +197,9 @@ impl Codec for Aqsgd {
     }
 
     fn packed_size(&self, shape: Shape, _dtype: DType) -> Result<PackedSize, CodecError> {
-        self.longest(shape).map(PackedSize::AtMost)
+        let Lengths { first: (_, first), difference } = self.lengths(shape)?;
+        let least = Self::message_len(shape, first.min(difference).checked_add(BLOCK_HEADER_LEN))?;
+        Ok(PackedSize::Between { least, most: self.longest(shape)? })
     }
 
     fn usual_size(&self, shape: Shape, _dtype: DType) -> Result<usize, CodecError> {

@@ -1,7 +1,7 @@
 //! A boundary without a link.
 
 use thinwire_codec::{
-    Codec, CodecSpec, DType, ErrorStats, Execution, NoMemory, Shape, SpecError, TensorView, TensorViewMut,
+    Codec, CodecSpec, DType, ErrorStats, Execution, Shape, SpecError, TensorView, TensorViewMut,
 };
 
 use super::EvaluateError;
@@ -25,13 +25,8 @@ impl Boundary {
     /// # Errors
     /// A setting of the codec is out of its range.
     pub fn new(before: usize, codec: &CodecSpec) -> Result<Self, SpecError> {
-        let codec = match codec {
-            // An evaluation sees every sample once.
-            CodecSpec::Aqsgd(settings) => {
-                settings.build(Execution::choose()?, Box::new(NoMemory), Box::new(NoMemory))?
-            }
-            codec => codec.build()?,
-        };
+        // An evaluation sees every sample once.
+        let codec = codec.build_memoryless(Execution::choose()?)?;
         let error = ErrorStats::default();
         Ok(Self { before, codec, message: Vec::new(), bytes: 0, messages: 0, raw_messages: 0, error })
     }

@@ -1,5 +1,6 @@
 //! Whole runs of several stages in one process.
 
+mod aqsgd;
 #[path = "../model/fixture.rs"]
 mod fixture;
 mod lora;
