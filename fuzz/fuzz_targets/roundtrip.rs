@@ -13,9 +13,13 @@ fuzz_target!(|data: &[u8]| {
     let x = case.tensor(u);
     for isa in Isa::available() {
         let mut codec = case.codec(isa);
-        let mut message = vec![0; codec.packed_size(case.shape, DType::F32).expect("small").bound()];
+        let size = codec.packed_size(case.shape, DType::F32).expect("small");
+        let mut message = vec![0; size.bound()];
         match codec.encode(TensorView::new(case.shape, &x[..]).expect("the shape's length"), &mut message) {
-            Ok(bytes) => assert_eq!(bytes, message.len()),
+            Ok(bytes) => {
+                assert!(size.admits(bytes), "{case:?} {isa}");
+                message.truncate(bytes);
+            }
             Err(EncodeError::NonFinite { index, .. }) => {
                 assert_eq!(x.iter().position(|value| !value.is_finite()), Some(index));
                 continue;

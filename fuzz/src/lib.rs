@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use thinwire_codec::{Codec, CodecSpec, Execution, Isa, Shape};
 
 /// Every codec, with the widths and tile sizes that take different paths.
-const SPECS: [&str; 16] = [
+const SPECS: [&str; 18] = [
     "f32",
     "f16",
     "bf16",
@@ -23,6 +23,8 @@ const SPECS: [&str; 16] = [
     "tah:g=256,a=c,p=0.5,hi=6,lo=5,tau=1.1",
     "fixed:raw_below=600",
     "tah:raw_below=600",
+    "aqsgd",
+    "aqsgd:bits=11,group=32,keep=bf16,first=bf16",
 ];
 
 /// A codec and a shape of at most 4096 values.

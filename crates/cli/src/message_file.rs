@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use thinwire_codec::{CodecError, CodecSpec, DType, DecodeError, PackedSize, SpecError};
+use thinwire_codec::{CodecError, CodecSpec, DType, DecodeError, Execution, SpecError};
 use thinwire_link::{Frame, FrameError, FrameHeader, FrameKind, RunId};
 
 use crate::files::{self, FileError};
@@ -78,14 +78,11 @@ impl MessageFile {
 
     fn decode_tensor(&self) -> Result<Tensor, Fault> {
         let Description { shape, codec, .. } = &self.description;
-        let mut codec = codec.build()?;
+        let mut codec = codec.build_memoryless(Execution::choose()?)?;
         // The length is compared before memory is taken for a tensor that the file only claims to hold.
-        let got = self.message.len();
-        match codec.packed_size(tensor::codec_shape(shape)?, self.dtype)? {
-            PackedSize::Exact(expected) if expected != got => {
-                return Err(DecodeError::Length { expected, got }.into());
-            }
-            _ => {}
+        let (size, got) = (codec.packed_size(tensor::codec_shape(shape)?, self.dtype)?, self.message.len());
+        if !size.admits(got) {
+            return Err(DecodeError::Length { expected: size.bound(), got }.into());
         }
         let mut tensor = Tensor::zeros(shape.clone(), self.dtype)?;
         codec.decode(&self.message, tensor.view_mut()?)?;

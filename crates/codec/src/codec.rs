@@ -9,15 +9,28 @@ use crate::{
 pub enum PackedSize {
     /// Every message of this shape has this many bytes.
     Exact(usize),
-    /// The length depends on the data and is at most this.
-    AtMost(usize),
+    /// The length depends on the data, or on what is remembered of it.
+    Between {
+        /// The shortest message.
+        least: usize,
+        /// The longest.
+        most: usize,
+    },
 }
 
 impl PackedSize {
     /// The buffer length that holds any message of the shape, in bytes.
     pub const fn bound(self) -> usize {
         match self {
-            Self::Exact(bytes) | Self::AtMost(bytes) => bytes,
+            Self::Exact(bytes) | Self::Between { most: bytes, .. } => bytes,
+        }
+    }
+
+    /// Whether a message may have this many bytes.
+    pub const fn admits(self, bytes: usize) -> bool {
+        match self {
+            Self::Exact(exact) => bytes == exact,
+            Self::Between { least, most } => least <= bytes && bytes <= most,
         }
     }
 }
@@ -45,14 +58,39 @@ pub trait Codec: Debug + Send {
         self.packed_size(largest, dtype).map(PackedSize::bound)
     }
 
+    /// Bytes of most messages of this shape: of a codec that [remembers](crate::SampleMemory) samples, of those it has seen
+    /// before; of the others the bound.
+    ///
+    /// # Errors
+    /// As [`Codec::packed_size`].
+    fn usual_size(&self, shape: Shape, dtype: DType) -> Result<usize, CodecError> {
+        self.packed_size(shape, dtype).map(PackedSize::bound)
+    }
+
     /// Writes `x` as one message to the front of `out` and returns its length in bytes.
     ///
-    /// The same tensor gives the same bytes, on every machine.
+    /// The same tensor gives the same bytes, on every machine; of a codec that [remembers](crate::SampleMemory) samples, if it
+    /// remembers the same. To it, the samples are the numbers 0, 1, ….
     ///
     /// # Errors
     /// [`EncodeError::NonFinite`] with the first bad index, [`EncodeError::BufferTooSmall`],
-    /// [`EncodeError::Shape`]. `out` is untouched then.
+    /// [`EncodeError::Shape`]: `out` is untouched then. [`EncodeError::Memory`].
     fn encode(&mut self, x: TensorView<'_>, out: &mut [u8]) -> Result<usize, EncodeError>;
+
+    /// As [`Codec::encode`], of samples that have names: `ids`, one a sample, which stay the same whenever a sample comes
+    /// again. Codecs that do not [remember](crate::SampleMemory) samples make nothing of them.
+    ///
+    /// # Errors
+    /// As [`Codec::encode`]; [`EncodeError::Samples`] if there are more or fewer names than samples.
+    fn encode_samples(
+        &mut self,
+        ids: &[u64],
+        x: TensorView<'_>,
+        out: &mut [u8],
+    ) -> Result<usize, EncodeError> {
+        let (samples, got) = (x.shape().samples, ids.len());
+        if samples == got { self.encode(x, out) } else { Err(EncodeError::Samples { samples, got }) }
+    }
 
     /// Reads one message, exactly `bytes`, into `out`, whose number format may differ from the sender's.
     ///
@@ -63,7 +101,9 @@ pub trait Codec: Debug + Send {
     /// [`DecodeError`]; `out` then holds unspecified finite or old values.
     fn decode(&mut self, bytes: &[u8], out: TensorViewMut<'_>) -> Result<(), DecodeError>;
 
-    /// Decodes a message of `x` and compares, without changing anything the caller holds.
+    /// Decodes a message of `x` and compares, without changing anything the caller holds. A codec that
+    /// [remembers](crate::SampleMemory) samples takes the message it has encoded last as what its receiver makes of it, any other
+    /// as [`Codec::decode`] would, and remembers nothing of it.
     ///
     /// # Errors
     /// As [`Codec::decode`].
@@ -84,10 +124,12 @@ pub enum CodecId {
     Fixed = 16,
     /// [`TahSettings`](crate::TahSettings).
     Tah = 32,
+    /// [`AqsgdSettings`](crate::AqsgdSettings).
+    Aqsgd = 48,
 }
 
 impl CodecId {
-    const ALL: [Self; 5] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah];
+    const ALL: [Self; 6] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah, Self::Aqsgd];
 
     /// The wire's number format, if values are sent as they are.
     pub const fn raw_dtype(self) -> Option<DType> {
@@ -95,7 +137,7 @@ impl CodecId {
             Self::RawF32 => Some(DType::F32),
             Self::RawF16 => Some(DType::F16),
             Self::RawBF16 => Some(DType::BF16),
-            Self::Fixed | Self::Tah => None,
+            Self::Fixed | Self::Tah | Self::Aqsgd => None,
         }
     }
 
@@ -107,6 +149,7 @@ impl CodecId {
             Self::RawBF16 => "raw bf16",
             Self::Fixed => "fixed",
             Self::Tah => "tah",
+            Self::Aqsgd => "aqsgd",
         }
     }
 }

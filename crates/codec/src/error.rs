@@ -2,7 +2,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::{CodecId, DType, Shape};
+use crate::{CodecId, DType, MemoryError, Shape};
 
 /// A shape that a tensor or a message cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -26,7 +26,7 @@ pub enum CodecError {
     },
 }
 
-/// Why a tensor was not encoded. Nothing was written to the output buffer.
+/// Why a tensor was not encoded. Nothing was written to the output buffer, [`EncodeError::Memory`] apart.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -46,6 +46,18 @@ pub enum EncodeError {
         /// Bytes of the buffer.
         got: usize,
     },
+    /// There are not as many names as samples.
+    #[error("{got} names for {samples} samples")]
+    Samples {
+        /// Samples of the tensor.
+        samples: usize,
+        /// Names given.
+        got: usize,
+    },
+    /// What is kept of the samples cannot be read or replaced. Of some samples it may have been replaced already: the two
+    /// ends of a boundary cannot go on with it. What the output buffer holds is unspecified.
+    #[error("the memory of the samples sent")]
+    Memory(#[from] MemoryError),
     /// The message for this shape would be too large.
     #[error(transparent)]
     Shape(#[from] CodecError),
@@ -123,6 +135,22 @@ pub enum DecodeError {
         /// Bits set in the map.
         got: usize,
     },
+    /// The two ends of a boundary do not remember the same of a sample. Nothing was remembered of the message.
+    #[error(
+        "sample {sample}: the sender remembers {}, the receiver {}: resume both ends from the same checkpoint, or start anew",
+        remembered(*sender), remembered(*receiver)
+    )]
+    Parted {
+        /// The sample's name.
+        sample: u64,
+        /// CRC-32 of what the sender keeps of it; `None` if it sends it for the first time.
+        sender: Option<u32>,
+        /// CRC-32 of what the receiver keeps of it; `None` if it has not seen it.
+        receiver: Option<u32>,
+    },
+    /// What is kept of the samples cannot be read or replaced. Of some samples it may have been replaced already.
+    #[error("the memory of the samples received")]
+    Memory(#[from] MemoryError),
     /// Bits that the format keeps zero are set.
     #[error("unused bits of the {section} section are not zero")]
     UnusedBits {
@@ -132,6 +160,10 @@ pub enum DecodeError {
     /// The message for this shape would be too large.
     #[error(transparent)]
     Shape(#[from] CodecError),
+}
+
+fn remembered(checksum: Option<u32>) -> String {
+    checksum.map_or_else(|| "nothing".to_owned(), |checksum| format!("a state of checksum {checksum:08x}"))
 }
 
 /// Why a codec spec was refused.

@@ -35,9 +35,14 @@ impl FixedSettings {
     const GROUP_RANGE: &'static str = "a power of two from 8 to 1024";
 
     pub(crate) fn from_fields(fields: &Fields<'_>) -> Result<Self, SpecError> {
+        Self::from_fields_with_bits(fields, Self::default().bits)
+    }
+
+    /// The same where another number of bits is the default.
+    pub(crate) fn from_fields_with_bits(fields: &Fields<'_>, bits: u32) -> Result<Self, SpecError> {
         let default = Self::default();
         Ok(Self {
-            bits: fields.number("bits", default.bits, Self::BITS_RANGE)?,
+            bits: fields.number("bits", bits, Self::BITS_RANGE)?,
             group: fields.number("group", default.group, Self::GROUP_RANGE)?,
             raw_below: fields.raw_below()?,
         })

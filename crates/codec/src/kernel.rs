@@ -6,6 +6,7 @@
 
 pub(crate) mod bits;
 pub(crate) mod convert;
+pub(crate) mod difference;
 pub(crate) mod entropy;
 pub(crate) mod group;
 pub(crate) mod hadamard;

@@ -4,6 +4,7 @@
     expect(dead_code, reason = "the vector kernels are written for the instruction sets of x86-64 only")
 )]
 
+mod aqsgd;
 mod codec;
 mod dtype;
 mod element;
@@ -11,6 +12,7 @@ mod error;
 mod fixed;
 mod isa;
 mod kernel;
+mod memory;
 mod message;
 mod raw;
 mod raw_below;
@@ -23,11 +25,13 @@ mod tah;
 mod tensor;
 mod threads;
 
+pub use aqsgd::AqsgdSettings;
 pub use codec::{Codec, CodecId, PackedSize};
 pub use dtype::DType;
 pub use error::{CodecError, DecodeError, EncodeError, SpecError};
 pub use fixed::FixedSettings;
 pub use isa::{Execution, Isa};
+pub use memory::{MemoryError, NoMemory, RamMemory, SampleMemory};
 pub use message::{FORMAT_VERSION, HEADER_LEN};
 pub use raw::RawSettings;
 pub use shape::Shape;

@@ -8,8 +8,8 @@ use crate::kernel::scan::MaxAbs;
 use crate::scale::MessageScale;
 use crate::threads::Workers;
 use crate::{
-    Codec, CodecError, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, PackedSize, Shape, TensorView,
-    TensorViewMut, Values, ValuesMut,
+    Codec, CodecError, CodecId, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, PackedSize, Shape,
+    TensorView, TensorViewMut, Values, ValuesMut,
 };
 
 /// The version byte of every message, the `version` of `docs/format.md`.
@@ -76,14 +76,14 @@ impl<P: Payload> Message<P> {
     }
 
     /// The payload's layout and the bytes of the whole message.
-    fn layout(&self, shape: Shape) -> Result<(P::Layout, usize), CodecError> {
+    pub(crate) fn layout(&self, shape: Shape) -> Result<(P::Layout, usize), CodecError> {
         shape.elements()?;
         let layout = self.payload.layout(shape)?;
         let bytes = P::len(&layout).checked_add(HEADER_LEN).ok_or(CodecError::TooLarge { shape })?;
         Ok((layout, bytes))
     }
 
-    fn encode_values<E: Element>(
+    pub(crate) fn encode_values<E: Element>(
         &mut self,
         shape: Shape,
         x: &[E],
@@ -100,9 +100,7 @@ impl<P: Payload> Message<P> {
             }
             let scale = payload.scale(E::DTYPE, max_abs);
             let (header, bytes) = out.split_at_mut(HEADER_LEN);
-            header[0] = FORMAT_VERSION;
-            header[1] = payload.spec().id().into();
-            header[2..].copy_from_slice(&scale.exponent().to_le_bytes());
+            write_header(payload.spec().id(), scale, header);
             if !x.is_empty() {
                 payload.encode(workers, &layout, x, scale, bytes);
             }
@@ -110,7 +108,7 @@ impl<P: Payload> Message<P> {
         })
     }
 
-    fn decode_values<E: Element>(
+    pub(crate) fn decode_values<E: Element>(
         &mut self,
         shape: Shape,
         bytes: &[u8],
@@ -132,21 +130,11 @@ impl<P: Payload> Message<P> {
 
     /// Checks header and length.
     fn open<'a>(&self, bytes: &'a [u8], expected: usize) -> Result<(MessageScale, &'a [u8]), DecodeError> {
-        let wrong_length = DecodeError::Length { expected, got: bytes.len() };
-        let Some((&[version, codec, low, high], payload)) = bytes.split_first_chunk::<HEADER_LEN>() else {
-            return Err(wrong_length);
-        };
-        if version != FORMAT_VERSION {
-            return Err(DecodeError::Version { expected: FORMAT_VERSION, got: version });
-        }
-        let id = self.payload.spec().id();
-        if codec != u8::from(id) {
-            return Err(DecodeError::Codec { expected: id, got: codec });
-        }
+        let (exponent, payload) = read_header(self.payload.spec().id(), bytes, expected)?;
         if bytes.len() != expected {
-            return Err(wrong_length);
+            return Err(DecodeError::Length { expected, got: bytes.len() });
         }
-        let scale = MessageScale::from_wire(i16::from_le_bytes([low, high]))?;
+        let scale = MessageScale::from_wire(exponent)?;
         self.payload.check_scale(scale)?;
         Ok((scale, payload))
     }
@@ -213,8 +201,30 @@ struct Measured {
     bf16: Vec<bf16>,
 }
 
+/// Writes the first [`HEADER_LEN`] bytes of a message, all of `header`.
+pub(crate) fn write_header(id: CodecId, scale: MessageScale, header: &mut [u8]) {
+    header[0] = FORMAT_VERSION;
+    header[1] = id.into();
+    header[2..].copy_from_slice(&scale.exponent().to_le_bytes());
+}
+
+/// The exponent of a message of the codec `id`, not yet checked, and its payload. A message without a whole header is
+/// shorter than `expected` bytes.
+pub(crate) fn read_header(id: CodecId, bytes: &[u8], expected: usize) -> Result<(i16, &[u8]), DecodeError> {
+    let Some((&[version, codec, low, high], payload)) = bytes.split_first_chunk::<HEADER_LEN>() else {
+        return Err(DecodeError::Length { expected, got: bytes.len() });
+    };
+    if version != FORMAT_VERSION {
+        return Err(DecodeError::Version { expected: FORMAT_VERSION, got: version });
+    }
+    if codec != u8::from(id) {
+        return Err(DecodeError::Codec { expected: id, got: codec });
+    }
+    Ok((i16::from_le_bytes([low, high]), payload))
+}
+
 /// The largest magnitude, not finite if any value is not. Bit patterns without a sign order like magnitudes.
-fn max_abs<E: Element>(workers: &Workers, x: &[E]) -> f32 {
+pub(crate) fn max_abs<E: Element>(workers: &Workers, x: &[E]) -> f32 {
     let max = AtomicU32::new(0);
     let part = x.len().div_ceil(workers.worth(x.len())).max(1);
     workers.for_each(x.chunks(part), |x| {
@@ -223,7 +233,7 @@ fn max_abs<E: Element>(workers: &Workers, x: &[E]) -> f32 {
     f32::from_bits(max.into_inner())
 }
 
-fn first_non_finite<E: Element>(x: &[E]) -> EncodeError {
+pub(crate) fn first_non_finite<E: Element>(x: &[E]) -> EncodeError {
     let (index, value) = x
         .iter()
         .map(|value| value.to_f32())

@@ -1,13 +1,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::aqsgd::AqsgdSettings;
 use crate::fixed::{Fixed, FixedSettings};
 use crate::message::Message;
 use crate::raw::{Raw, RawSettings};
 use crate::raw_below::RawBelow;
 use crate::tah::{Tah, TahSettings};
 use crate::threads::Workers;
-use crate::{Codec, CodecId, DType, Execution, Shape, SpecError};
+use crate::{Codec, CodecId, DType, Execution, NoMemory, RamMemory, Shape, SpecError};
 
 mod fields;
 #[cfg(feature = "serde")]
@@ -16,7 +17,7 @@ mod serde;
 pub(crate) use fields::{Fields, RAW_BELOW, write_raw_below};
 
 /// A codec and its settings, as text: `tah`, `tah:g=32,a=c,p=0.5,hi=4,lo=3,tau=inf`, `fixed:bits=6,group=64`,
-/// `raw:dtype=bf16`, `bf16`.
+/// `raw:dtype=bf16`, `bf16`, `aqsgd:bits=4,group=64,keep=f32,first=f32`.
 ///
 /// Settings left out keep their defaults. `Display` writes all of them, `raw_below` only where it is not 0, and round-trips through `FromStr`.
 ///
@@ -37,10 +38,12 @@ pub enum CodecSpec {
     Fixed(FixedSettings),
     /// TAH-Quant.
     Tah(TahSettings),
+    /// Differences to what is remembered of a sample.
+    Aqsgd(AqsgdSettings),
 }
 
 impl CodecSpec {
-    const NAMES: [&'static str; 6] = ["tah", "fixed", "raw", "f32", "f16", "bf16"];
+    const NAMES: [&'static str; 7] = ["tah", "fixed", "aqsgd", "raw", "f32", "f16", "bf16"];
 
     /// The byte that names the codec in messages and frames; of tensors below [`CodecSpec::raw_below`] it is another:
     /// [`CodecSpec::sent_as`].
@@ -51,13 +54,14 @@ impl CodecSpec {
             Self::Raw(RawSettings { dtype: DType::BF16 }) => CodecId::RawBF16,
             Self::Fixed(_) => CodecId::Fixed,
             Self::Tah(_) => CodecId::Tah,
+            Self::Aqsgd(_) => CodecId::Aqsgd,
         }
     }
 
     /// The number of values from which on a tensor is sent by this codec. Smaller ones are sent raw, in their own format.
     pub const fn raw_below(&self) -> usize {
         match self {
-            Self::Raw(_) => 0,
+            Self::Raw(_) | Self::Aqsgd(_) => 0,
             Self::Fixed(settings) => settings.raw_below,
             Self::Tah(settings) => settings.raw_below,
         }
@@ -82,7 +86,8 @@ impl CodecSpec {
         self.build_with(Execution::choose()?)
     }
 
-    /// [`CodecSpec::build`] with a choice of instruction set and threads.
+    /// [`CodecSpec::build`] with a choice of instruction set and threads. What AQ-SGD remembers lies in memory of the codec's
+    /// own; [`AqsgdSettings::build`] takes another.
     ///
     /// # Errors
     /// [`SpecError::Value`] if a setting is out of its range, [`SpecError::Threads`] if there are no such threads to have.
@@ -93,6 +98,9 @@ impl CodecSpec {
             Self::Raw(settings) => Box::new(Message::new(Raw(settings), workers.clone())),
             Self::Fixed(settings) => Box::new(Message::new(Fixed(settings), workers.clone())),
             Self::Tah(settings) => Box::new(Message::new(Tah::new(settings), workers.clone())),
+            Self::Aqsgd(settings) => {
+                return settings.build(execution, RamMemory::boxed(), RamMemory::boxed());
+            }
         };
         Ok(match self.raw_below() {
             0 => codec,
@@ -100,11 +108,24 @@ impl CodecSpec {
         })
     }
 
+    /// [`CodecSpec::build_with`], of a codec that [remembers nothing](NoMemory): to it, every sample comes for the first
+    /// time.
+    ///
+    /// # Errors
+    /// As [`CodecSpec::build_with`].
+    pub fn build_memoryless(&self, execution: Execution) -> Result<Box<dyn Codec>, SpecError> {
+        match self {
+            Self::Aqsgd(settings) => settings.build(execution, Box::new(NoMemory), Box::new(NoMemory)),
+            spec => spec.build_with(execution),
+        }
+    }
+
     fn check(&self) -> Result<(), SpecError> {
         match self {
             Self::Raw(_) => Ok(()),
             Self::Fixed(settings) => settings.check(),
             Self::Tah(settings) => settings.check(),
+            Self::Aqsgd(settings) => settings.check(),
         }
     }
 }
@@ -115,6 +136,7 @@ impl fmt::Display for CodecSpec {
             Self::Raw(settings) => settings.fmt(f),
             Self::Fixed(settings) => settings.fmt(f),
             Self::Tah(settings) => settings.fmt(f),
+            Self::Aqsgd(settings) => settings.fmt(f),
         }
     }
 }
@@ -134,6 +156,11 @@ impl FromStr for CodecSpec {
             "fixed" => Self::Fixed(FixedSettings::from_fields(&Fields::parse(
                 "fixed",
                 FixedSettings::KEYS,
+                settings,
+            )?)?),
+            "aqsgd" => Self::Aqsgd(AqsgdSettings::from_fields(&Fields::parse(
+                "aqsgd",
+                AqsgdSettings::KEYS,
                 settings,
             )?)?),
             "raw" => {

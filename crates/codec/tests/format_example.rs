@@ -3,7 +3,7 @@
 mod common;
 
 use common::round_trip;
-use thinwire_codec::{CodecSpec, Shape};
+use thinwire_codec::{CodecSpec, DType, Shape, TensorView, TensorViewMut};
 
 const DOCUMENT: &str = include_str!("../../../docs/format.md");
 
@@ -11,6 +11,18 @@ const DOCUMENT: &str = include_str!("../../../docs/format.md");
 fn check(spec: &str, shape: Shape, x: &[f32], sections: &[(&str, &str)], decoded: &[f32]) {
     let spec: CodecSpec = spec.parse().unwrap();
     let (message, values) = round_trip(&spec, shape, x);
+    check_message(&spec, shape, &message, &values, sections, decoded);
+}
+
+/// The same of a message and what was decoded from it.
+fn check_message(
+    spec: &CodecSpec,
+    shape: Shape,
+    message: &[u8],
+    values: &[f32],
+    sections: &[(&str, &str)],
+    decoded: &[f32],
+) {
     let hex: Vec<String> = message.iter().map(|byte| format!("{byte:02x}")).collect();
     let expected: Vec<&str> = sections.iter().map(|&(_, bytes)| bytes).collect();
     assert_eq!(hex.join(" "), expected.join(" "), "{spec}");
@@ -70,4 +82,23 @@ fn fixed() {
         &[("header", "01 10 f9 ff"), ("scales", "00 58"), ("codes", "ac 35")],
         &[1.0, 2.0, 3.0, -1.0, 0.0],
     );
+}
+
+#[test]
+fn aqsgd() {
+    let spec: CodecSpec = "aqsgd:bits=3,group=8".parse().unwrap();
+    let (mut codec, shape) = (spec.build().unwrap(), Shape::new(1, 1, 2));
+    let mut visit = |x: &[f32], sections: &[(&str, &str)], decoded: &[f32]| {
+        let mut message = vec![0; codec.packed_size(shape, DType::F32).unwrap().bound()];
+        let length = codec.encode_samples(&[7], TensorView::new(shape, x).unwrap(), &mut message).unwrap();
+        let mut values = [0.0; 2];
+        codec.decode(&message[..length], TensorViewMut::new(shape, &mut values[..]).unwrap()).unwrap();
+        check_message(&spec, shape, &message[..length], &values, sections, decoded);
+    };
+    let (header, name) = (("header", "01 30 00 00"), ("name", "07 00 00 00 00 00 00 00"));
+    let raw = ("raw f32 message", "01 01 00 00 00 00 80 3f 00 00 00 40");
+    visit(&[1.0, 2.0], &[header, name, ("checksum", "00 00 00 00"), raw], &[1.0, 2.0]);
+    let fixed = ("fixed-point message", "01 10 f7 ff 56 55 16");
+    let checksum = ("checksum", "76 a5 3f 2e");
+    visit(&[1.5, 1.75], &[header, name, checksum, fixed], &[1.500_244_1, 1.833_252]);
 }

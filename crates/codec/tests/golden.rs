@@ -2,16 +2,17 @@
 //! today's decoder reads them.
 //!
 //! A change of the bytes is a new format version: raise `FORMAT_VERSION`, keep the old files, and write the new ones
-//! with `cargo test -p thinwire-codec --test golden -- --ignored`.
+//! with `cargo test -p thinwire-codec --test golden -- --ignored`, as those of a new codec.
 
 mod common;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use common::encode;
 use common::tah_message::TahMessage;
-use thinwire_codec::{CodecSpec, FORMAT_VERSION, Shape, TensorView};
+use thinwire_codec::{CodecSpec, DType, FORMAT_VERSION, Shape, TensorView, TensorViewMut};
 
 const SHAPE: Shape = Shape::new(2, 3, 50);
 
@@ -27,6 +28,10 @@ const MESSAGES: [(&str, &str); 9] = [
     ("tah-g-32-a-c", "tah:g=32,a=c,tau=inf,p=0.3"),
 ];
 
+/// Messages of the same samples, one after the other, of codecs that remember them.
+const VISITS: [(&str, &str); 2] =
+    [("aqsgd", "aqsgd"), ("aqsgd-bits-11-bf16", "aqsgd:bits=11,group=16,keep=bf16,first=bf16")];
+
 /// Values of full precision over ten binades, one in sixteen much larger, from integer arithmetic alone.
 fn input() -> Vec<f32> {
     (1..=SHAPE.elements().unwrap() as u32)
@@ -36,6 +41,23 @@ fn input() -> Vec<f32> {
             f32::from_bits(hash & 0x8000_0000 | exponent << 23 | (hash.rotate_left(9) & 0x007f_ffff))
         })
         .collect()
+}
+
+/// What each of three visits sends, and what it is decoded to.
+fn visits(text: &str) -> [(Vec<u8>, Vec<f32>); 3] {
+    let mut codec = text.parse::<CodecSpec>().unwrap().build().unwrap();
+    [0.0, 1.0, 2.0].map(|visit| {
+        let x: Vec<f32> = input().iter().map(|x| x + x * visit / 64.0).collect();
+        let mut message = vec![0; codec.packed_size(SHAPE, DType::F32).unwrap().bound()];
+        let view = TensorView::new(SHAPE, &x[..]).unwrap();
+        let length = codec.encode_samples(&[3, 1 << 40], view, &mut message).unwrap();
+        message.truncate(length);
+        let mut decoded = vec![0.0; x.len()];
+        codec.decode(&message, TensorViewMut::new(SHAPE, &mut decoded[..]).unwrap()).unwrap();
+        let size: f32 = x.iter().zip(&decoded).map(|(x, decoded)| (x - decoded).abs() / x.abs()).sum();
+        assert!(size / x.len() as f32 <= 0.2, "{text}: the visits are worth keeping");
+        (message, decoded)
+    })
 }
 
 fn path(name: &str) -> PathBuf {
@@ -55,13 +77,24 @@ fn messages_are_the_stored_bytes() {
 }
 
 #[test]
+fn visits_are_the_stored_bytes_and_values() {
+    for (name, text) in VISITS {
+        for (visit, (message, decoded)) in (1..).zip(visits(text)) {
+            let name = format!("{name}-visit-{visit}");
+            assert!(message == fs::read(path(&name)).unwrap(), "{name}: the encoder's bytes changed");
+            let stored = fs::read(path(&format!("{name}.decoded"))).unwrap();
+            assert!(bytes(&decoded) == stored, "{name}: the decoder's values changed");
+        }
+    }
+}
+
+#[test]
 fn stored_bytes_decode_to_the_stored_values() {
     for (name, text) in MESSAGES {
         let mut decoded = vec![0.0_f32; SHAPE.elements().unwrap()];
         common::decode(&text.parse().unwrap(), SHAPE, &fs::read(path(name)).unwrap(), &mut decoded[..]);
-        let bytes: Vec<u8> = decoded.iter().flat_map(|value| value.to_le_bytes()).collect();
         let stored = fs::read(path(&format!("{name}.decoded"))).unwrap();
-        assert!(bytes == stored, "{name}: the decoder's values changed");
+        assert!(bytes(&decoded) == stored, "{name}: the decoder's values changed");
     }
 }
 
@@ -87,15 +120,31 @@ fn stored_values_are_near_the_input() {
 }
 
 #[test]
-#[ignore = "writes the files of a new format version"]
+#[ignore = "writes the files of a new format version or codec"]
 fn write_the_messages_of_a_new_version() {
     let x = input();
-    fs::create_dir(path("").parent().unwrap()).expect("files of an old version are never overwritten");
+    fs::create_dir_all(path("").parent().unwrap()).unwrap();
     for (name, text) in MESSAGES {
-        let spec = text.parse().unwrap();
-        let (message, decoded) = common::round_trip(&spec, SHAPE, &x);
-        fs::write(path(name), message).unwrap();
-        let bytes: Vec<u8> = decoded.iter().flat_map(|value| value.to_le_bytes()).collect();
-        fs::write(path(&format!("{name}.decoded")), bytes).unwrap();
+        let (message, decoded) = common::round_trip(&text.parse().unwrap(), SHAPE, &x);
+        write_new(name, &message, &decoded);
     }
+    for (name, text) in VISITS {
+        for (visit, (message, decoded)) in (1..).zip(visits(text)) {
+            write_new(&format!("{name}-visit-{visit}"), &message, &decoded);
+        }
+    }
+}
+
+/// Files that are there are never overwritten.
+fn write_new(name: &str, message: &[u8], decoded: &[f32]) {
+    for (name, bytes) in [(name, message), (&format!("{name}.decoded"), &bytes(decoded))] {
+        match File::create_new(path(name)) {
+            Ok(mut file) => file.write_all(bytes).unwrap(),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{name}"),
+        }
+    }
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

@@ -249,6 +249,7 @@ fn codec_ids_are_stable() {
         (3, CodecId::RawBF16),
         (16, CodecId::Fixed),
         (32, CodecId::Tah),
+        (48, CodecId::Aqsgd),
     ];
     for byte in 0..=u8::MAX {
         let known = ids.iter().find(|&&(id, _)| id == byte).map(|&(_, id)| id).ok_or(byte);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{random, specs};
 use proptest::prelude::*;
-use thinwire_codec::{CodecSpec, FixedSettings, TahSettings};
+use thinwire_codec::{AqsgdSettings, CodecSpec, DType, FixedSettings, TahSettings};
 
 fn error(text: &str) -> String {
     match text.parse::<CodecSpec>() {
@@ -27,6 +27,8 @@ fn defaults_and_aliases() {
         ("tah:by=entropy", "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2"),
         ("tah:raw_below=0", "tah:g=64,a=64,p=0.8,hi=4,lo=3,tau=2"),
         ("fixed:raw_below=1,bits=4", "fixed:bits=4,group=64,raw_below=1"),
+        ("aqsgd", "aqsgd:bits=4,group=64,keep=f32,first=f32"),
+        ("aqsgd:first=bf16,bits=2", "aqsgd:bits=2,group=64,keep=f32,first=bf16"),
         ("raw", "raw:dtype=f32"),
         ("raw:dtype=bf16", "raw:dtype=bf16"),
         ("f32", "raw:dtype=f32"),
@@ -60,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "(tah|fixed|raw|f16)?[:,=a-z0-9.-]{0,24}") {
+    fn no_text_panics(text in "(tah|fixed|aqsgd|raw|f16)?[:,=a-z0-9.-]{0,24}") {
         if let Ok(spec) = text.parse::<CodecSpec>() {
             prop_assert!(spec.build().is_ok());
         }
@@ -72,6 +74,9 @@ fn unknown_names_are_refused_with_the_nearest() {
     for (text, nearest) in [
         ("tahh", "did you mean `tah`"),
         ("fixd:bits=4", "did you mean `fixed`"),
+        ("aq-sgd", "did you mean `aqsgd`"),
+        ("aqsgd:kept=f32", "did you mean `keep`"),
+        ("aqsgd:raw_below=9", "(known: bits, group, keep, first)"),
         ("float16", "did you mean `f16`"),
         ("tah:taw=2", "did you mean `tau`"),
         ("tah:high=4", "did you mean `hi`"),
@@ -112,6 +117,10 @@ fn values_out_of_range_are_refused_with_the_range() {
         ("tah:raw_below=-1", "a whole number of values"),
         ("fixed:raw_below=4k", "a whole number of values"),
         ("fixed:group=100", "a power of two from 8 to 1024"),
+        ("aqsgd:bits=1", "from 2 to 16"),
+        ("aqsgd:group=100", "a power of two from 8 to 1024"),
+        ("aqsgd:keep=f16", "f32 or bf16: what is kept grows with every difference and could overflow f16"),
+        ("aqsgd:first=f16", "f32 or bf16"),
     ] {
         let error = error(text);
         assert!(error.contains(range), "{text}: {error}");
@@ -135,6 +144,8 @@ fn settings_built_by_hand_are_checked_too() {
     assert!(CodecSpec::Tah(settings).build().is_err());
     let settings = FixedSettings { bits: 0, ..FixedSettings::default() };
     assert!(CodecSpec::Fixed(settings).build().is_err());
+    let settings = AqsgdSettings { keep: DType::F16, ..AqsgdSettings::default() };
+    assert!(CodecSpec::Aqsgd(settings).build().is_err());
 }
 
 #[cfg(feature = "serde")]

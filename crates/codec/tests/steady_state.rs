@@ -64,7 +64,7 @@ fn allocations_anywhere_in(work: impl FnOnce()) -> usize {
     ALLOCATIONS.load(Ordering::Relaxed) - before
 }
 
-const SPECS: [&str; 9] = [
+const SPECS: [&str; 11] = [
     "f32",
     "f16",
     "bf16",
@@ -74,6 +74,8 @@ const SPECS: [&str; 9] = [
     "tah",
     "tah:g=8,a=c,tau=0",
     "tah:raw_below=1000",
+    "aqsgd",
+    "aqsgd:keep=bf16,first=bf16",
 ];
 
 /// A tensor in one of the formats, its message and what that decodes to.
@@ -125,7 +127,7 @@ impl Buffers {
     fn new(dtype: DType, largest: Shape) -> Self {
         let len = largest.elements().unwrap();
         let values = Tensor::waves(dtype, len);
-        Self { decoded: values.clone(), values, message: vec![0; 4 * len + 64] }
+        Self { decoded: values.clone(), values, message: vec![0; 4 * len + 256] }
     }
 
     fn pass(&mut self, codec: &mut dyn Codec, shape: Shape) {

@@ -77,14 +77,16 @@ impl Batches {
         rows.len().div_ceil(self.size.micro_batch) + usize::from(rows.tail.is_some())
     }
 
-    /// The sequences of an epoch's micro-batch.
-    fn rows(&self, index: usize) -> Vec<Row> {
+    /// The sequences of an epoch's micro-batch, each with its place in the data.
+    fn rows(&self, index: usize) -> Vec<(usize, Row)> {
         let rows = &self.dataset.rows;
         let first = index * self.size.micro_batch;
         let last = rows.len().min(first + self.size.micro_batch);
         match self.order.rows.get(first..last) {
-            Some(order) if !order.is_empty() => order.iter().map(|&at| rows.get(at as usize)).collect(),
-            _ => rows.tail.into_iter().collect(),
+            Some(order) if !order.is_empty() => {
+                order.iter().map(|&at| (at as usize, rows.get(at as usize))).collect()
+            }
+            _ => rows.tail.into_iter().map(|tail| (rows.len(), tail)).collect(),
         }
     }
 }
@@ -97,24 +99,13 @@ impl Dataset {
         limit: usize,
         micro_batch: usize,
     ) -> impl Iterator<Item = Result<MicroBatch, DataError>> + '_ {
-        let mut left = if limit == 0 { usize::MAX } else { limit };
-        let everything_counts = self.rows.trained + 1 == self.entries.len();
-        let all = (0..self.rows.len()).map(|at| self.rows.get(at)).chain(self.rows.tail);
-        let mut rows = all
-            .map_while(move |row| {
-                let most = if everything_counts { left } else { usize::MAX };
-                let cut = Row { targets: row.targets.min(most), ..row };
-                let wanted = left > 0;
-                left = left.saturating_sub(cut.targets);
-                wanted.then_some(cut)
-            })
-            .peekable();
+        let mut rows = self.evaluated(limit).enumerate().peekable();
         iter::from_fn(move || {
             let mut group = vec![rows.next()?];
             // A packed stream is not padded: its last sequence, if it is shorter, goes alone.
             let fits = |row: &Row, first: Row| self.packing == Packing::Pad || row.targets == first.targets;
             while group.len() < micro_batch {
-                match rows.next_if(|row| fits(row, group[0])) {
+                match rows.next_if(|(_, row)| fits(row, group[0].1)) {
                     Some(row) => group.push(row),
                     None => break,
                 }
@@ -123,12 +114,32 @@ impl Dataset {
         })
     }
 
+    /// Samples of [`Dataset::evaluation`].
+    pub fn evaluation_samples(&self, limit: usize) -> usize {
+        self.evaluated(limit).count()
+    }
+
+    /// The sequences of an evaluation.
+    fn evaluated(&self, limit: usize) -> impl Iterator<Item = Row> + '_ {
+        let mut left = if limit == 0 { usize::MAX } else { limit };
+        let everything_counts = self.rows.trained + 1 == self.entries.len();
+        let all = (0..self.rows.len()).map(|at| self.rows.get(at)).chain(self.rows.tail);
+        all.map_while(move |row| {
+            let most = if everything_counts { left } else { usize::MAX };
+            let cut = Row { targets: row.targets.min(most), ..row };
+            let wanted = left > 0;
+            left = left.saturating_sub(cut.targets);
+            wanted.then_some(cut)
+        })
+    }
+
     /// The sequences, those that are shorter than the longest padded at their ends. What an input is that no counted
     /// target follows does not matter: attention looks back only.
-    fn micro_batch(&self, rows: &[Row]) -> Result<MicroBatch, DataError> {
-        let tokens = rows.iter().map(|row| row.targets).max().unwrap_or(0);
+    fn micro_batch(&self, rows: &[(usize, Row)]) -> Result<MicroBatch, DataError> {
+        let tokens = rows.iter().map(|(_, row)| row.targets).max().unwrap_or(0);
+        let ids = rows.iter().map(|(at, _)| *at as u64).collect();
         let (mut inputs, mut targets, mut mask) = (Vec::new(), Vec::new(), Vec::new());
-        for row in rows {
+        for (_, row) in rows {
             let entries = self.entries.read(row.start, row.targets + 1)?;
             let padding = tokens - row.targets;
             inputs.extend(entries[..row.targets].iter().map(|&entry| id(entry)));
@@ -138,7 +149,7 @@ impl Dataset {
             targets.extend(iter::repeat_n(0, padding));
             mask.extend(iter::repeat_n(false, padding));
         }
-        Ok(MicroBatch::new(rows.len(), tokens, inputs, targets, Some(mask)))
+        Ok(MicroBatch::new(rows.len(), tokens, inputs, targets, Some(mask), ids))
     }
 }
 

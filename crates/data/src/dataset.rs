@@ -150,6 +150,16 @@ impl Dataset {
         &self.settings
     }
 
+    /// Sequences that an epoch goes through: the places that [`MicroBatch::ids`](crate::MicroBatch::ids) name.
+    pub fn samples(&self) -> usize {
+        self.rows.count()
+    }
+
+    /// Predictions of the longest sequence.
+    pub fn longest(&self) -> usize {
+        self.rows.longest()
+    }
+
     /// What the files come to.
     pub fn summary(&self) -> Summary {
         Summary {

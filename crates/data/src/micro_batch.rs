@@ -15,7 +15,9 @@ pub struct MicroBatch {
     pub targets: Vec<u32>,
     /// `[samples, tokens]`, row-major: which targets count in the loss. `None` when all of them do.
     pub mask: Option<Vec<bool>>,
-    /// Fingerprint of all of the above. Stages compare it, so none computes with another's data.
+    /// What each sample is called whenever it comes again: its place in the data set.
+    pub ids: Vec<u64>,
+    /// Fingerprint of samples, tokens, inputs, targets and mask. Stages compare it, so none computes with another's data.
     pub tag: u64,
 }
 
@@ -27,6 +29,7 @@ impl MicroBatch {
         inputs: Vec<u32>,
         targets: Vec<u32>,
         mask: Option<Vec<bool>>,
+        ids: Vec<u64>,
     ) -> Self {
         let mask = mask.filter(|mask| mask.contains(&false));
         let mut hash = Sha256::new();
@@ -40,7 +43,14 @@ impl MicroBatch {
         }
         let digest = hash.finalize();
         let tag = u64::from_le_bytes(std::array::from_fn(|byte| digest[byte]));
-        Self { samples, tokens, inputs, targets, mask, tag }
+        Self { samples, tokens, inputs, targets, mask, ids, tag }
+    }
+
+    /// The same, its samples those of another data set, which are counted on from the `offset` of that before.
+    #[must_use]
+    pub fn counted_from(mut self, offset: u64) -> Self {
+        self.ids.iter_mut().for_each(|id| *id += offset);
+        self
     }
 
     /// How many targets count in the loss.

@@ -48,6 +48,20 @@ impl Rows {
         }
     }
 
+    /// All of them, the tail included.
+    pub(crate) fn count(&self) -> usize {
+        self.len() + usize::from(self.tail.is_some())
+    }
+
+    /// Predictions of the longest.
+    pub(crate) fn longest(&self) -> usize {
+        match &self.full {
+            Full::Even { count, sequence } if *count > 0 => *sequence,
+            Full::Even { .. } => self.tail.map_or(0, |tail| tail.targets),
+            Full::Listed(rows) => rows.iter().chain(&self.tail).map(|row| row.targets).max().unwrap_or(0),
+        }
+    }
+
     /// One of those that are shuffled.
     pub(crate) fn get(&self, index: usize) -> Row {
         match &self.full {

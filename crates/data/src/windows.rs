@@ -73,6 +73,7 @@ impl Windows<'_> {
             let made = if window == 0 { 0 } else { sequence - stride };
             (0..len).map(move |at| at >= made)
         });
-        MicroBatch::new(windows.len(), len, rows(0), rows(1), Some(mask.collect()))
+        let ids = windows.clone().map(|window| window as u64).collect();
+        MicroBatch::new(windows.len(), len, rows(0), rows(1), Some(mask.collect()), ids)
     }
 }

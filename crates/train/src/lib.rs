@@ -14,6 +14,7 @@ pub mod optim;
 pub mod pipeline;
 pub mod plan;
 pub mod pretrained;
+pub mod resident;
 pub mod run;
 pub mod text;
 

@@ -14,12 +14,13 @@ use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-const CODECS: [&str; 5] = [
+const CODECS: [&str; 6] = [
     "tah",
     "tah:g=16,a=c,p=0.3,hi=5,lo=2,tau=0",
     "fixed:bits=5,group=32",
     "tah:raw_below=400",
     "raw:dtype=f32",
+    "aqsgd:first=bf16",
 ];
 
 /// Values of mixed size with an outlier now and then, as activations have.

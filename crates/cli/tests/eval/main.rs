@@ -50,6 +50,22 @@ fn the_runs_own_boundaries_give_the_perplexity_it_reports() {
     }
 }
 
+/// Every sample comes for the first time.
+#[test]
+fn aqsgd_compresses_nothing_outside_a_run() {
+    let run = Run::train(&["pipeline.forward=aqsgd"]);
+    let report = json(&mut eval(&run, &run.dir(), &TOKENS));
+    assert!(report["codec"][1].as_str().unwrap().starts_with("aqsgd:bits=4,"), "{report}");
+    assert_eq!(report["rel_sq_error"][1], 0.0);
+    // 32 bits a value; 4 bytes for each of 6 messages, 16 for each of 10 samples.
+    let expected = 32.0 + 8.0 * (6.0 * 4.0 + 10.0 * 16.0) / (301.0 * 32.0);
+    assert!((report["bits_per_element"][1].as_f64().unwrap() - expected).abs() < 1e-9, "{report}");
+    let forward = &run.report["links"][2];
+    assert_eq!((&forward["from"], &forward["direction"]), (&json!(1), &json!("forward")), "{}", run.report);
+    // 48 training sequences of 32 tokens, and the 301 held-out tokens.
+    assert_eq!(forward["memory_bytes"], (48 * 32 + 301) * 32 * 4);
+}
+
 #[test]
 fn f32_codecs_and_no_boundaries_change_no_bit() {
     let run = Run::train(&[]);

@@ -37,6 +37,33 @@ fn a_run_a_step_and_its_manifest_are_one_checkpoint() {
 }
 
 #[test]
+fn what_boundaries_remember_is_listed_and_verified() {
+    let run = Run::train(&["pipeline.forward=aqsgd:keep=bf16"]);
+    let report = inspect(&run.dir(), &["--verify"]);
+    assert_eq!((&report["verified"], &report["missing"]), (&json!(10), &json!([])));
+    let names: Vec<&str> =
+        list(&report["memory"]).iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["boundary-0002.sent.bf16", "boundary-0002.received.bf16"]);
+    let bytes = |file: &Value| file["bytes"].as_u64().unwrap();
+    let units = list(&report["units"]).iter().map(|unit| bytes(&unit["weights"]) + bytes(&unit["optimizer"]));
+    let memory = list(&report["memory"]).iter().map(bytes);
+    assert_eq!(report["bytes"], units.chain(memory).sum::<u64>());
+    assert!(text(&run.dir(), &[]).contains("\n  boundary-0002.received.bf16"));
+
+    let path = run.step(4).join("boundary-0002.received.bf16");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert!(refused(&run.dir(), &["--verify"]).contains("boundary-0002.received.bf16: SHA-256: expected "));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(inspect(&run.dir(), &[])["missing"], json!(["boundary-0002.received.bf16"]));
+    edit_manifest(&run.step(4), |manifest| {
+        manifest["memory"][0]["name"] = json!("../boundary-0002.sent.bf16")
+    });
+    assert!(refused(&run.step(4), &[]).contains("name of memory 0: expected a boundary's"));
+}
+
+#[test]
 fn a_tied_matrix_counts_once_in_the_model_and_on_both_stages() {
     let run = Run::train(&GPT2);
     let report = inspect(&run.dir(), &[]);

@@ -23,7 +23,8 @@ fn namespace(id: u32) -> Option<PathBuf> {
 
 /// Processes in one of these namespaces.
 fn processes_in(namespaces: &BTreeSet<PathBuf>) -> Vec<u32> {
-    let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let ids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     ids.filter(|id| namespace(*id).is_some_and(|own| namespaces.contains(&own))).collect()
 }
 
@@ -81,7 +82,10 @@ fn an_experiment_that_is_stopped_goes_on() {
     let output = running.output();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{text}");
-    assert!(text.contains("the experiment was stopped by SIGINT with 1 of 2 rows done; --resume keeps them"), "{text}");
+    assert!(
+        text.contains("the experiment was stopped by SIGINT with 1 of 2 rows done; --resume keeps them"),
+        "{text}"
+    );
     assert!(output.stdout.is_empty());
 
     // Shortened, the second row comes to its end; the first is as it was.

@@ -177,10 +177,43 @@ fn epochs_and_seeds_have_orders_of_their_own() {
     assert_eq!(predicted(&epochs[0]), predicted(&epochs[2]));
 }
 
+/// In every epoch each sequence comes under its own name, whatever its place in the order, and under no other.
+#[test]
+fn a_sequence_keeps_its_name() {
+    for tokens in [33, 100, 101] {
+        let size = settings(8, 3, 2);
+        let dataset = stream(tokens, size);
+        let samples = dataset.samples();
+        assert_eq!((samples, dataset.longest()), ((tokens - 1).div_ceil(8), 8));
+        let evaluated = |limit| dataset.evaluation(limit, 3).map(Result::unwrap).collect::<Vec<_>>();
+        let names =
+            |batches: &[MicroBatch]| batches.iter().flat_map(|batch| batch.ids.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&evaluated(0)), (0..samples as u64).collect::<Vec<_>>());
+        assert_eq!(names(&evaluated(17)), [0, 1, 2]);
+        assert_eq!((dataset.evaluation_samples(0), dataset.evaluation_samples(17)), (samples, 3));
+        let moved: Vec<MicroBatch> = evaluated(17).into_iter().map(|batch| batch.counted_from(100)).collect();
+        assert_eq!(names(&moved), [100, 101, 102]);
+
+        let mut batches = Batches::new(dataset, size, 5);
+        for epoch in 0..3 {
+            let count = batches.steps_per_epoch();
+            let epoch = steps(&mut batches, epoch * count..(epoch + 1) * count).concat();
+            let mut seen = names(&epoch);
+            for batch in &epoch {
+                // Token `i` is `i`.
+                let starts = batch.inputs.chunks(batch.tokens).map(|sequence| u64::from(sequence[0]) / 8);
+                assert!(starts.eq(batch.ids.iter().copied()));
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, (0..samples as u64).collect::<Vec<_>>());
+        }
+    }
+}
+
 #[test]
 fn the_tag_tells_contents_and_shapes_apart() {
     let batch = |samples, tokens, inputs: [u32; 4], targets: [u32; 4]| {
-        MicroBatch::new(samples, tokens, inputs.to_vec(), targets.to_vec(), None).tag
+        MicroBatch::new(samples, tokens, inputs.to_vec(), targets.to_vec(), None, vec![]).tag
     };
     let tags = [
         batch(2, 2, [1, 2, 3, 4], [2, 3, 4, 5]),
@@ -197,8 +230,8 @@ fn the_tag_tells_contents_and_shapes_apart() {
 
 #[test]
 fn the_tag_tells_masks_apart() {
-    let tag = |mask: &[bool]| MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], Some(mask.to_vec())).tag;
-    let unmasked = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None).tag;
+    let tag = |mask: &[bool]| MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], Some(mask.to_vec()), vec![]).tag;
+    let unmasked = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None, vec![]).tag;
     assert_eq!(tag(&[true, true]), unmasked);
     assert!(tag(&[true, false]) != unmasked && tag(&[false, true]) != unmasked);
     assert_ne!(tag(&[true, false]), tag(&[false, true]));
@@ -206,7 +239,7 @@ fn the_tag_tells_masks_apart() {
 
 #[test]
 fn the_tag_is_frozen() {
-    let tag = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None).tag;
+    let tag = MicroBatch::new(1, 2, vec![1, 2], vec![2, 3], None, vec![]).tag;
     assert_eq!(tag, 2_640_099_328_013_953_873);
 }
 

@@ -123,6 +123,7 @@ fn headers() -> impl Strategy<Value = FrameHeader> {
         CodecId::RawBF16,
         CodecId::Fixed,
         CodecId::Tah,
+        CodecId::Aqsgd,
     ]);
     let dtype = prop::sample::select(DType::ALL.to_vec());
     let kind = prop::sample::select(FrameKind::ALL.to_vec());

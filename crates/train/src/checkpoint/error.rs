@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use thinwire_codec::MemoryError;
+
 use crate::config::ConfigError;
 
 /// Why a checkpoint could not be written, listed or restored.
@@ -44,6 +46,14 @@ pub enum CheckpointError {
         path: PathBuf,
         /// Which of its numbers is wrong, under its configuration key.
         source: Box<ConfigError>,
+    },
+    /// What is in a file cannot be remembered.
+    #[error("cannot remember the samples in {}", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// What the memory says.
+        source: MemoryError,
     },
     /// Something is not as the manifest, the model or the run says.
     #[error("{}: {what}: expected {expected}, found {found}", path.display())]

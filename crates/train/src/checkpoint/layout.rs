@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use thinwire_codec::DType;
+
 use super::CheckpointError;
 use crate::config::{StageUnits, Unit};
+use crate::memory::End;
 
 /// Written last: it makes the folder a checkpoint.
 const MANIFEST: &str = "manifest.json";
@@ -51,6 +54,23 @@ pub(super) fn file_names(units: &StageUnits) -> impl Iterator<Item = String> + u
     units.iter().flat_map(|unit| [Kind::Weights, Kind::Optimizer].map(|kind| file_name(unit, kind)))
 }
 
+/// The name of the file of what one end of a boundary remembers, such as `boundary-0004.sent.f32`.
+pub(super) fn memory_name(before: usize, end: End, keep: DType) -> String {
+    format!("boundary-{before:04}.{}.{keep}", end.name())
+}
+
+/// Whether [`memory_name`] gives this name for a model of `layers` blocks.
+pub(super) fn is_memory_name(name: &str, layers: usize) -> bool {
+    let parse = || {
+        let (before, rest) = name.strip_prefix("boundary-")?.split_once('.')?;
+        let (end, keep) = rest.split_once('.')?;
+        let end = End::ALL.into_iter().find(|known| known.name() == end)?;
+        let before = before.parse().ok().filter(|before| *before <= layers)?;
+        Some(memory_name(before, end, keep.parse().ok()?))
+    };
+    parse().is_some_and(|parsed| parsed == name)
+}
+
 /// The steps that have a folder in `dir`, complete or not, in ascending order; none if `dir` does not exist.
 pub(super) fn steps(dir: &Path) -> Result<Vec<u64>, CheckpointError> {
     let list = || {
@@ -89,6 +109,26 @@ mod tests {
             ["step-1", "step-+0000001", "step-000000001", "step-00000001.tmp", "step-", "0000001", "runs"]
         {
             assert_eq!(parse_folder_name(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn memories_have_names_of_their_own() {
+        for end in End::ALL {
+            assert!(is_memory_name(&memory_name(4, end, DType::BF16), 4));
+            assert!(!is_memory_name(&memory_name(5, end, DType::BF16), 4));
+        }
+        assert_eq!(memory_name(4, End::Sent, DType::F32), "boundary-0004.sent.f32");
+        for name in [
+            "boundary-4.sent.f32",
+            "boundary-+004.sent.f32",
+            "boundary-0004.sent",
+            "boundary-0004.lost.f32",
+            "boundary-0004.sent.f64",
+            "boundary-0004.sent.f32/../..",
+            "layer-0004.safetensors",
+        ] {
+            assert!(!is_memory_name(name, 9), "{name}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::{CheckpointError, require};
-use super::layout::{Kind, file_name, file_names, manifest_path};
+use super::layout::{Kind, file_name, file_names, is_memory_name, manifest_path};
 use crate::config::{StageUnits, Unit};
 use crate::model::Architecture;
 
@@ -30,6 +30,9 @@ pub struct Manifest {
     pub run: RunFacts,
     /// The files in model order, for each unit the weights first.
     pub files: Vec<FileEntry>,
+    /// What the ends of boundaries remember of samples, in stage order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<FileEntry>,
 }
 
 /// What a run had reached, so that one that is resumed at its end can still tell.
@@ -75,7 +78,7 @@ pub struct FileEntry {
     pub bytes: u64,
     /// Its SHA-256, in 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// Number of tensors in it.
+    /// Number of tensors in it, or of samples.
     pub tensors: usize,
 }
 
@@ -91,7 +94,9 @@ impl Manifest {
         run: RunFacts,
         files: Vec<FileEntry>,
     ) -> Result<Self, CheckpointError> {
-        let manifest = Self { format: FORMAT, step, results, run, files };
+        let layers = run.architecture.layers;
+        let (memory, files) = files.into_iter().partition(|file| is_memory_name(&file.name, layers));
+        let manifest = Self { format: FORMAT, step, results, run, files, memory };
         manifest.check_files(Path::new("new manifest"))?;
         Ok(manifest)
     }
@@ -145,6 +150,12 @@ impl Manifest {
         let units = StageUnits { embed: true, blocks: 0..layers, head: true };
         for (index, (file, name)) in self.files.iter().zip(file_names(&units)).enumerate() {
             require(file.name == name, path, format_args!("name of file {index}"), name, &file.name)?;
+        }
+        for (index, file) in self.memory.iter().enumerate() {
+            let new = self.memory[..index].iter().all(|other| other.name != file.name);
+            let valid = new && is_memory_name(&file.name, layers);
+            let what = format_args!("name of memory {index}");
+            require(valid, path, what, "a boundary's, an end's and a number format's", &file.name)?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! Checkpoints: for every unit of the model a file of weights and one of optimizer state, and a manifest with their
-//! hashes. They know nothing of the number of stages. Layout and protocol are in `docs/checkpoints.md`.
+//! hashes, and what the ends of boundaries remember of samples. They know nothing of the number of stages. Layout and protocol are in `docs/checkpoints.md`.
 //!
 //! Every stage calls [`write_units`], the stages exchange the entries, then every stage calls [`commit`](commit()).
 
@@ -9,6 +9,7 @@ mod header;
 mod layout;
 mod list;
 mod manifest;
+mod memory_file;
 mod prune;
 mod restore;
 mod source;
@@ -22,6 +23,7 @@ pub use error::CheckpointError;
 pub use layout::{parse_step_folder, step_folder};
 pub use list::{available, latest};
 pub use manifest::{FORMAT, FileEntry, Manifest, Results, RunFacts};
+pub use memory_file::{SavedMemories, has_memories};
 pub use prune::{clean, prune, remove};
 pub use restore::{check_run, load_part, restore, restore_weights};
 pub use weights::Weights;

@@ -23,9 +23,20 @@ use crate::optim::{AdamW, Moments};
 /// Values converted and written at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// A file to be written: its header, and handles to its tensors in the order of the header.
+/// A file to be written into a checkpoint.
+pub(super) trait CheckpointFile {
+    fn name(&self) -> &str;
+
+    /// Its size in bytes.
+    fn bytes(&self) -> u64;
+
+    /// Writes it; one tensor, or sample, at a time is in host memory.
+    fn write_to(&self, out: &mut File) -> io::Result<FileEntry>;
+}
+
+/// The file of a unit: its header, and handles to its tensors in the order of the header.
 pub(super) struct UnitFile {
-    pub(super) name: String,
+    name: String,
     header: Vec<u8>,
     tensors: Vec<Tensor<1>>,
 }
@@ -73,15 +84,19 @@ impl UnitFile {
         let specs = if expected == 0 { Vec::new() } else { specs(part.params(), range, Kind::Optimizer) };
         Ok(Self { name, header: header(&specs, UPDATES, &expected.to_string()), tensors })
     }
+}
 
-    /// Its size in bytes.
-    pub(super) fn bytes(&self) -> u64 {
+impl CheckpointFile for UnitFile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn bytes(&self) -> u64 {
         let values: usize = self.tensors.iter().map(|tensor| tensor.dims()[0]).sum();
         (self.header.len() + values * size_of::<f32>()) as u64
     }
 
-    /// Writes it; one tensor at a time is in host memory.
-    pub(super) fn write_to(&self, out: &mut File) -> io::Result<FileEntry> {
+    fn write_to(&self, out: &mut File) -> io::Result<FileEntry> {
         let mut sha = Sha256::new();
         let mut put = |bytes: &[u8]| {
             sha.update(bytes);

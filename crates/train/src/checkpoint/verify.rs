@@ -30,8 +30,13 @@ impl FileEntry {
 }
 
 impl Manifest {
+    /// All files: those of the units, then what the ends of boundaries remember.
+    pub fn all_files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.files.iter().chain(&self.memory)
+    }
+
     /// The manifest's files that are not in `folder` with their sizes.
     pub fn missing<'a>(&'a self, folder: &'a Path) -> impl Iterator<Item = &'a FileEntry> {
-        self.files.iter().filter(move |file| !file.is_in(folder))
+        self.all_files().filter(move |file| !file.is_in(folder))
     }
 }

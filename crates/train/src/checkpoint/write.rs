@@ -7,13 +7,16 @@ use std::path::Path;
 use super::durable::{create_folder, removed, sync_folder, write_file};
 use super::error::CheckpointError;
 use super::layout::{manifest_path, step_folder};
-use super::unit_file::UnitFile;
+use super::memory_file::MemoryFile;
+use super::unit_file::{CheckpointFile, UnitFile};
 use super::{FileEntry, Manifest};
+use crate::memory::BoundaryMemory;
 use crate::model::Part;
 use crate::optim::AdamW;
 
-/// Writes the files of the units that `part` has into the folder of step `step` in `dir`; gives their entries in model
-/// order. Several stages may write their units into one folder at the same time.
+/// Writes the files of the units that `part` has, and of what `ends` remember, into the folder of step `step` in `dir`;
+/// gives their entries, those of the units first and in model order. Several stages may write into one folder at the same
+/// time.
 ///
 /// A manifest that an earlier attempt left there is removed first. One tensor at a time is copied to the host.
 ///
@@ -25,28 +28,34 @@ pub fn write_units(
     step: u64,
     part: &Part,
     optimizer: &AdamW,
+    ends: &[BoundaryMemory],
 ) -> Result<Vec<FileEntry>, CheckpointError> {
     let folder = step_folder(dir, step);
-    let files = UnitFile::of_part(&folder, part, optimizer)?;
+    let units = UnitFile::of_part(&folder, part, optimizer)?.into_iter().map(boxed);
+    let files: Vec<_> = units.chain(ends.iter().map(MemoryFile::of).map(boxed)).collect();
     create_folder(&folder).map_err(CheckpointError::io("create", &folder))?;
     retract(dir, step)?;
     write_files(&folder, &files).inspect_err(|_| {
         for file in &files {
             // The error that is on its way says more than one from here could.
-            let _ = fs::remove_file(folder.join(&file.name));
+            let _ = fs::remove_file(folder.join(file.name()));
         }
     })
 }
 
-fn write_files(folder: &Path, files: &[UnitFile]) -> Result<Vec<FileEntry>, CheckpointError> {
-    let needed = files.iter().map(UnitFile::bytes).sum();
+fn boxed(file: impl CheckpointFile + 'static) -> Box<dyn CheckpointFile> {
+    Box::new(file)
+}
+
+fn write_files(folder: &Path, files: &[Box<dyn CheckpointFile>]) -> Result<Vec<FileEntry>, CheckpointError> {
+    let needed = files.iter().map(|file| file.bytes()).sum();
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| CheckpointError::Write { path, needed, source }
     };
     let mut entries = Vec::with_capacity(files.len());
     for file in files {
-        let path = folder.join(&file.name);
+        let path = folder.join(file.name());
         entries.push(write_file(&path, |out| file.write_to(out)).map_err(failed(&path))?);
     }
     sync_folder(folder).map_err(failed(folder))?;

@@ -4,6 +4,7 @@
 //! expected. Paths in the file are relative to the file's folder; [`Config::load`] makes them absolute.
 
 mod bandwidth;
+mod byte_size;
 mod checkpoint;
 mod data;
 mod dtype;
@@ -13,6 +14,7 @@ mod keys;
 mod latency;
 mod layer_map;
 mod lora;
+mod memory;
 mod metrics;
 mod model;
 mod optimizer;
@@ -33,6 +35,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use bandwidth::{Bandwidth, BandwidthError};
+pub use byte_size::{ByteSize, ByteSizeError};
 pub use checkpoint::CheckpointConfig;
 pub use data::{DataConfig, Sources};
 pub use dtype::Dtype;
@@ -42,6 +45,7 @@ pub use latency::{Latency, LatencyError};
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
 pub use lora::LoraConfig;
 pub(crate) use lora::{LinearLayer, is_target};
+pub use memory::{MemoryConfig, MemoryPlace};
 pub use metrics::MetricsConfig;
 pub use model::{Family, ModelConfig};
 pub use optimizer::{LearningRateSchedule, OptimizerConfig};
@@ -140,6 +144,7 @@ impl Config {
         let mut config = parse(&text, folder).map_err(|error| error.within(&path))?;
         config.run.dir = paths::join(folder, &config.run.dir);
         config.data.resolve(folder);
+        config.pipeline.memory.resolve(folder);
         Ok(config)
     }
 

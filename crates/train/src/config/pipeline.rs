@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thinwire_codec::CodecSpec;
 
 use super::error::{ConfigError, require};
-use super::{Bandwidth, Latency, LayerMap, StageUnits};
+use super::{Bandwidth, Latency, LayerMap, MemoryConfig, StageUnits};
 
 /// How the model is split into stages, and what crosses the boundaries between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,9 +24,10 @@ pub struct PipelineConfig {
     pub layers: LayerPlan,
     /// Codec of the activations. Default `tah`: 4.41 bits an element.
     pub forward: CodecSpec,
-    /// Codec of the gradients. Default `fixed:bits=6,group=64`.
+    /// Codec of the gradients; not `aqsgd`. Default `fixed:bits=6,group=64`.
     pub backward: CodecSpec,
-    /// Codec of the gradient of a tied matrix, between the stages with the embedding and the head. Default `f32`.
+    /// Codec of the gradient of a tied matrix, between the stages with the embedding and the head; not
+    /// `aqsgd`. Default `f32`.
     pub tied: CodecSpec,
     /// Threads that share a message in encoding, and as many in decoding it, at every boundary. Default 1, which leaves the
     /// cores to the model. Each process may have its own.
@@ -44,6 +45,8 @@ pub struct PipelineConfig {
     pub connect_seconds: f64,
     /// What to do when an activation or gradient is NaN or infinite. Default `"stop"`.
     pub non_finite: NonFinitePolicy,
+    /// Where `aqsgd` remembers the samples.
+    pub memory: MemoryConfig,
     /// Boundaries with settings of their own.
     #[serde(rename = "boundary", skip_serializing_if = "Vec::is_empty")]
     pub boundaries: Vec<BoundaryConfig>,
@@ -128,6 +131,7 @@ impl Default for PipelineConfig {
             deadline_seconds: 120.0,
             connect_seconds: 60.0,
             non_finite: NonFinitePolicy::Stop,
+            memory: MemoryConfig::default(),
             boundaries: Vec::new(),
         }
     }
@@ -195,6 +199,8 @@ impl PipelineConfig {
         ] {
             require(seconds > 0.0 && seconds <= 1e6, key, seconds, "above 0 and at most 1000000 seconds")?;
         }
+        require_memoryless("pipeline.backward", self.backward)?;
+        require_memoryless("pipeline.tied", self.tied)?;
         self.validate_boundaries(layers)?;
         self.validate_latencies()
     }
@@ -224,11 +230,24 @@ impl PipelineConfig {
                 before,
                 format_args!("a boundary of pipeline.layers: {:?}", cuts.unwrap_or_default()),
             )?;
+            if let Some(backward) = boundary.backward {
+                require_memoryless(&format!("pipeline.boundary[{index}].backward"), backward)?;
+            }
             let earlier = &self.boundaries[..index];
             require(earlier.iter().all(|other| other.before != before), &key, before, "each boundary once")?;
         }
         Ok(())
     }
+}
+
+/// What AQ-SGD remembers of a sample is its activation: gradients do not settle, so differences between them are no smaller.
+fn require_memoryless(key: &str, codec: CodecSpec) -> Result<(), ConfigError> {
+    require(
+        !matches!(codec, CodecSpec::Aqsgd(_)),
+        key,
+        codec,
+        "a codec of single tensors, as aqsgd is for activations alone: fixed:bits=8 is what its authors use for gradients",
+    )
 }
 
 impl Serialize for LayerPlan {

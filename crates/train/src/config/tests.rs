@@ -89,6 +89,11 @@ deadline_seconds = 30
 connect_seconds = 5
 non_finite = "skip-step"
 
+[pipeline.memory]
+place = "file"
+limit = "2GB"
+dir = "memory"
+
 [[pipeline.boundary]]
 before = 2
 forward = "raw:dtype=bf16"
@@ -147,6 +152,9 @@ fn every_key_of_the_contract_is_read() {
     assert_eq!(config.pipeline.boundary(2).backward, config.pipeline.backward);
     assert_eq!(config.pipeline.boundary(3).bandwidth, Bandwidth::new(100_000_000));
     assert_eq!(config.pipeline.manual_map(4).unwrap().unwrap().boundaries(), [2, 3]);
+    let memory =
+        MemoryConfig { place: MemoryPlace::File, limit: ByteSize(2_000_000_000), dir: Some("memory".into()) };
+    assert_eq!(config.pipeline.memory, memory);
 
     // Each known key occurs in the text above, and the check of keys knows no other.
     let table: toml::Table = FULL.parse().unwrap();
@@ -226,6 +234,11 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
         ("pipeline.bandwidth=fast", "pipeline.bandwidth: `fast`: expected a bandwidth"),
         ("pipeline.bandwidth=0", "pipeline.bandwidth: `0`: expected a bandwidth"),
         ("pipeline.forward=zip", "pipeline.forward: "),
+        ("pipeline.memory.limit=lots", "pipeline.memory.limit: `lots`: expected a whole number of B, kB"),
+        (
+            "pipeline.memory.place=disk",
+            "pipeline.memory.place: unknown variant `disk`, expected `ram` or `file`",
+        ),
         (
             "stage=[{address='a:1',key='rsa:a'}]",
             "stage[0].key: key \"rsa:a\": expected \"ed25519:\" and 32 bytes",
@@ -302,6 +315,22 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "pipeline.stages=0", "pipeline.stages = 0: expected from 1 to 6"),
         (SMALL, "pipeline.stages=7", "pipeline.stages = 7: expected from 1 to 6"),
         (SMALL, "pipeline.codec_threads=0", "pipeline.codec_threads = 0: expected from 1 to 1024"),
+        (
+            SMALL,
+            "pipeline.backward=aqsgd",
+            "pipeline.backward = aqsgd:bits=4,group=64,keep=f32,first=f32: expected a codec of single tensors, as aqsgd is for \
+             activations alone: fixed:bits=8 is what its authors use for gradients",
+        ),
+        (
+            SMALL,
+            "pipeline.tied=aqsgd",
+            "pipeline.tied = aqsgd:bits=4,group=64,keep=f32,first=f32: expected a codec of",
+        ),
+        (
+            FULL,
+            "pipeline.boundary=[{before=2,backward='aqsgd'}]",
+            "pipeline.boundary[0].backward = aqsgd:bits=4,group=64,keep=f32,first=f32: expected a codec of",
+        ),
         (SMALL, "pipeline.deadline_seconds=0", "pipeline.deadline_seconds = 0: expected above 0"),
         (SMALL, "pipeline.connect_seconds=nan", "pipeline.connect_seconds = NaN: expected above 0"),
         (

@@ -1,6 +1,8 @@
 //! A boundary without a link.
 
-use thinwire_codec::{Codec, CodecSpec, DType, ErrorStats, Shape, SpecError, TensorView, TensorViewMut};
+use thinwire_codec::{
+    Codec, CodecSpec, DType, ErrorStats, Execution, Shape, SpecError, TensorView, TensorViewMut,
+};
 
 use super::EvaluateError;
 use crate::pipeline::HostTensor;
@@ -23,7 +25,9 @@ impl Boundary {
     /// # Errors
     /// A setting of the codec is out of its range.
     pub fn new(before: usize, codec: &CodecSpec) -> Result<Self, SpecError> {
-        let (codec, error) = (codec.build()?, ErrorStats::default());
+        // An evaluation sees every sample once.
+        let codec = codec.build_memoryless(Execution::choose()?)?;
+        let error = ErrorStats::default();
         Ok(Self { before, codec, message: Vec::new(), bytes: 0, messages: 0, raw_messages: 0, error })
     }
 

@@ -236,6 +236,9 @@ pub struct LinkReport {
     /// Bytes of those; part of `payload_bytes`.
     #[serde(default)]
     pub raw_bytes: u64,
+    /// Bytes that the sender's end of the boundary remembers of the samples now; the receiver's as many.
+    #[serde(default)]
+    pub memory_bytes: u64,
     /// Sum of squared differences between decoded and original, over the measured messages.
     #[serde(with = "float")]
     pub sq_error: f64,
@@ -324,6 +327,7 @@ mod tests {
                 messages: 7,
                 raw_messages: 2,
                 raw_bytes: 60,
+                memory_bytes: 0,
                 sq_error: 0.5,
                 sq_signal: f64::NEG_INFINITY,
             }],
@@ -441,6 +445,7 @@ mod tests {
             messages: 0,
             raw_messages: 0,
             raw_bytes: 0,
+            memory_bytes: 0,
             sq_error: 0.0,
             sq_signal: 0.0,
         };

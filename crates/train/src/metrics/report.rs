@@ -73,6 +73,9 @@ pub struct LinkSummary {
     /// Bytes of those, frame headers not included.
     #[serde(default)]
     pub raw_bytes: u64,
+    /// Bytes that either end of the boundary remembers of the samples.
+    #[serde(default)]
+    pub memory_bytes: u64,
     /// Bytes of the same elements as bf16.
     pub bf16_bytes: u64,
     /// Bytes of the same elements as f32.
@@ -96,6 +99,7 @@ impl LinkSummary {
             messages: link.messages,
             raw_messages: link.raw_messages,
             raw_bytes: link.raw_bytes,
+            memory_bytes: link.memory_bytes,
             bf16_bytes: link.elements.saturating_mul(2).saturating_add(around),
             f32_bytes: link.elements.saturating_mul(4).saturating_add(around),
             bandwidth,

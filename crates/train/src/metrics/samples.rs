@@ -31,6 +31,7 @@ pub(super) fn link(stage: usize, steps: u64) -> LinkReport {
         messages: 4 * steps,
         raw_messages: 0,
         raw_bytes: 0,
+        memory_bytes: 0,
         sq_error: 0.5 * steps as f64,
         sq_signal: 250.0 * steps as f64,
     }

@@ -19,6 +19,9 @@ impl fmt::Display for RunReport {
                     text::bytes(link.raw_bytes)
                 )?;
             }
+            for link in self.links.iter().filter(|link| link.memory_bytes > 0) {
+                writeln!(f, "{}: {} remembered at either end", name(link), text::bytes(link.memory_bytes))?;
+            }
             writeln!(f)?;
         }
         if self.links.iter().any(|link| link.bandwidth.is_some()) {
@@ -208,6 +211,15 @@ loss curves: runs/a/loss.svg";
         (report.links[1].messages, report.links[1].raw_messages, report.links[1].raw_bytes) = (40, 12, 3100);
         let text = report.to_string();
         assert!(text.contains("2.00e-3\n1 → 0 backward: 12 of 40 messages went raw, 3.10 kB\n\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_remembered_is_told() {
+        let mut report = report(None, "runs/a");
+        assert!(!report.to_string().contains("remembered"));
+        report.links[0].memory_bytes = 81_000;
+        let text = report.to_string();
+        assert!(text.contains("2.00e-3\n0 → 1 forward: 81.0 kB remembered at either end\n\n"), "{text}");
     }
 
     #[test]

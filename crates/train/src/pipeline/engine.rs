@@ -21,6 +21,7 @@ use super::stop::Stop;
 use crate::checkpoint::FileEntry;
 use crate::config::{NonFinitePolicy, PipelineSchedule};
 use crate::data::{DataError, MicroBatch};
+use crate::memory::BoundaryMemory;
 use crate::metrics::{LinkReport, Span, StageTimes};
 use crate::optim::{AdamW, RateSchedule};
 
@@ -120,6 +121,11 @@ impl Engine {
         (self.compute.part_mut(), &mut self.optimizer)
     }
 
+    /// What the stage remembers at its boundaries, of all frames of the steps and evaluations that are over.
+    pub fn memories(&self) -> Vec<BoundaryMemory> {
+        self.neighbors.iter().filter_map(Neighbor::memory).cloned().collect()
+    }
+
     /// Lets `stop` end this stage.
     pub fn heed(&mut self, stop: &Stop) {
         stop.attach(&self.mailbox);
@@ -158,7 +164,7 @@ impl Engine {
         self.clock.compute +=
             self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
         match forwarded {
-            Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch.tag),
+            Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch),
             Forwarded::Loss(sum) if sum.is_finite() => {
                 pass.add_loss(sum, batch);
                 Ok(())
@@ -201,7 +207,7 @@ impl Engine {
             self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
         match (&self.neighbors.previous, gradient) {
             (Some(previous), Some(gradient)) => {
-                delivered(previous.send(key, gradient, batch.tag), &mut self.inbox)
+                delivered(previous.send(key, gradient, batch), &mut self.inbox)
             }
             _ => Ok(()),
         }
@@ -232,7 +238,7 @@ impl Engine {
             let time = self.tracer.record("compute", "evaluate", begin, step, Some(key.index));
             self.clock.compute += time.as_secs_f64();
             match forwarded {
-                Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch.tag)?,
+                Forwarded::Hidden(tensor) => self.send_next(key, tensor, &batch)?,
                 Forwarded::Loss(sum) if !sum.is_finite() => return Err(self.loss_not_finite(key, sum)),
                 Forwarded::Loss(sum) => {
                     own.loss_sum += sum;
@@ -302,9 +308,14 @@ impl Engine {
         }
     }
 
-    fn send_next(&mut self, key: FrameKey, tensor: HostTensor, tag: u64) -> Result<(), PipelineError> {
+    fn send_next(
+        &mut self,
+        key: FrameKey,
+        tensor: HostTensor,
+        batch: &MicroBatch,
+    ) -> Result<(), PipelineError> {
         let next = self.neighbors.next.as_ref().expect("only the last stage has a loss instead");
-        delivered(next.send(key, tensor, tag), &mut self.inbox)
+        delivered(next.send(key, tensor, batch), &mut self.inbox)
     }
 
     fn loss_not_finite(&self, frame: FrameKey, loss: f64) -> PipelineError {

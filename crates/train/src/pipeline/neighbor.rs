@@ -8,7 +8,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use thinwire_codec::{Codec, Shape};
+use thinwire_codec::{Codec, SampleMemory, Shape};
 use thinwire_link::{Counters, Link, RunId};
 
 use self::receiving::ReceiverThread;
@@ -18,6 +18,8 @@ use super::frames::{FrameKey, Side};
 use super::inbox::Mailbox;
 use super::meter::{Meter, Sent, Tracer, Work};
 use crate::config::NonFinitePolicy;
+use crate::data::MicroBatch;
+use crate::memory::{BoundaryMemory, End};
 use crate::metrics::{Direction, LinkReport};
 
 /// What both threads of a neighbour need to know.
@@ -53,6 +55,7 @@ pub(crate) struct Neighbor {
     sender: Option<JoinHandle<()>>,
     meter: Arc<Meter>,
     counters: Arc<Counters>,
+    memory: Option<BoundaryMemory>,
 }
 
 /// Codecs of a boundary, one instance for each thread.
@@ -62,6 +65,8 @@ pub struct Codecs {
     pub outgoing: Box<dyn Codec>,
     /// For those that come.
     pub incoming: Box<dyn Codec>,
+    /// What one of them remembers.
+    pub memory: Option<BoundaryMemory>,
 }
 
 impl Neighbor {
@@ -110,6 +115,7 @@ impl Neighbor {
             sender: Some(sender),
             meter,
             counters: link.counters,
+            memory: codecs.memory,
         }
     }
 
@@ -123,11 +129,11 @@ impl Neighbor {
         self.terms.deadline
     }
 
-    /// Queues a tensor; blocks while the queue is full. `false` when the sender thread has ended, whose error is
+    /// Queues a tensor of the samples of `batch`; blocks while the queue is full. `false` when the sender thread has ended, whose error is
     /// then in the inbox.
     #[must_use]
-    pub(crate) fn send(&self, key: FrameKey, tensor: HostTensor, tag: u64) -> bool {
-        self.push(Outgoing::Tensor { key, tensor, tag })
+    pub(crate) fn send(&self, key: FrameKey, tensor: HostTensor, batch: &MicroBatch) -> bool {
+        self.push(Outgoing::Tensor { key, tensor, ids: batch.ids.clone(), tag: batch.tag })
     }
 
     /// Queues the stand-in for a lost tensor.
@@ -176,6 +182,11 @@ impl Neighbor {
         self.counters.received.traffic().wire_bytes
     }
 
+    /// What this end of the boundary remembers.
+    pub(crate) fn memory(&self) -> Option<&BoundaryMemory> {
+        self.memory.as_ref()
+    }
+
     /// Seconds that the threads have spent so far on `work`.
     pub(crate) fn seconds(&self, work: Work) -> f64 {
         self.meter.seconds(work)
@@ -185,6 +196,7 @@ impl Neighbor {
     pub(crate) fn report(&self) -> LinkReport {
         let Sent { elements, payload_bytes, messages, raw_messages, raw_bytes } = self.meter.sent();
         let error = self.meter.error();
+        let sent = self.memory.as_ref().filter(|memory| memory.end == End::Sent);
         LinkReport {
             from: self.terms.stage,
             to: self.peer,
@@ -198,6 +210,7 @@ impl Neighbor {
             messages,
             raw_messages,
             raw_bytes,
+            memory_bytes: sent.map_or(0, |sent| sent.memory.bytes()),
             sq_error: error.sq_error,
             sq_signal: error.sq_signal,
         }

@@ -129,11 +129,7 @@ impl<'a> Tie<'a> {
     /// The share in a message from stage `peer`.
     fn decode(&mut self, peer: usize, bytes: &[u8]) -> Result<Tensor<1>, PipelineError> {
         let (size, found) = (self.size()?, bytes.len());
-        let fits = match size {
-            PackedSize::Exact(length) => found == length,
-            PackedSize::AtMost(length) => found <= length,
-        };
-        if !fits {
+        if !size.admits(found) {
             let (step, expected) = (self.step, size.bound());
             return Err(PipelineError::TiedLength { peer, step, found, expected });
         }

@@ -102,9 +102,9 @@ fn bits_per_element(config: &Config, codec: &CodecSpec) -> Result<f64, TrafficEr
     Ok(message_bytes(config, codec)? as f64 * 8.0 / shape(config).elements()? as f64)
 }
 
-/// Bytes of one micro-batch's message.
+/// Bytes of one micro-batch's message, its samples seen before.
 fn message_bytes(config: &Config, codec: &CodecSpec) -> Result<usize, TrafficError> {
-    Ok(codec.build()?.packed_size(shape(config), DType::F32)?.bound())
+    Ok(codec.build()?.usual_size(shape(config), DType::F32)?)
 }
 
 fn shape(config: &Config) -> Shape {

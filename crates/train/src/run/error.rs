@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use thinwire_codec::SpecError;
+use thinwire_codec::{AqsgdSettings, CodecSpec, SpecError};
 use thinwire_link::TermsError;
 
 use crate::checkpoint::CheckpointError;
-use crate::config::ConfigError;
+use crate::config::{ByteSize, ConfigError};
 use crate::data::DataError;
 use crate::pipeline::PipelineError;
 use crate::plan::{PlanError, TrafficError};
@@ -45,6 +45,44 @@ pub enum RunError {
     /// A codec whose settings do not fit.
     #[error("a codec of the configuration cannot be used")]
     Codec(#[from] SpecError),
+    /// The samples are more than a codec may remember.
+    #[error(
+        "the boundary in front of block {before}: {settings} would remember {samples} samples of {tokens} tokens, \
+         {needed} at either end, and pipeline.memory.limit is {limit}: raise it, keep bf16, or choose another codec"
+    )]
+    Memory {
+        /// The boundary.
+        before: usize,
+        /// Its codec.
+        settings: AqsgdSettings,
+        /// Samples of the training and the held-out data.
+        samples: u64,
+        /// Tokens of the longest.
+        tokens: u64,
+        /// Bytes of all of them.
+        needed: ByteSize,
+        /// Bytes that may be kept.
+        limit: ByteSize,
+    },
+    /// There is no place for a codec's memory.
+    #[error("cannot create the file in {} that a codec remembers samples in", folder.display())]
+    MemoryFile {
+        /// Its folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A codec whose messages depend on those before.
+    #[error(
+        "the boundary in front of block {before} has {codec}, whose messages depend on the visits before: gradients are \
+         compared with codecs that remember nothing"
+    )]
+    Remembers {
+        /// The boundary.
+        before: usize,
+        /// Its codec.
+        codec: CodecSpec,
+    },
     /// A tied matrix that is too large for its codec.
     #[error("pipeline.tied of the configuration cannot be used")]
     Tied(#[from] TrafficError),

@@ -4,6 +4,7 @@ mod bench;
 mod connect;
 mod error;
 mod folder;
+mod memory;
 mod preview;
 mod setup;
 mod train;

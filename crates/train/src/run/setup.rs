@@ -1,12 +1,11 @@
 //! What every stage derives from the configuration and the texts, the same on each.
 
-use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use thinwire_codec::{Codec, CodecSpec, DType, Execution, RawSettings, Shape};
+use thinwire_codec::{Codec, CodecSpec, DType, RawSettings, Shape};
 use thinwire_data::hash::sha256_hex;
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 use thinwire_pretrained::Pretrained;
@@ -15,6 +14,7 @@ use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
 use crate::config::{Bandwidth, BoundaryCodecs, Config, Latency, LayerMap, LayerPlan, Sources, Unit};
 use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
+use crate::memory::End;
 use crate::model::{Architecture, Part};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{
@@ -70,7 +70,8 @@ impl Setup {
     /// Reads the data and checks that everything fits together.
     ///
     /// # Errors
-    /// Data or a tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out.
+    /// Data or a tokenizer that cannot be used, a vocabulary that is too small, a layer map that is not written out, samples
+    /// that a codec is not allowed to remember.
     pub fn load(config: Config) -> Result<Self, RunError> {
         Self::load_with(config, &mut |_| {})
     }
@@ -105,7 +106,9 @@ impl Setup {
         config.train.count_steps(batches.steps_per_epoch())?;
         let tokenizer = tokenizer.id().to_owned();
         let start = config.model.pretrained.as_deref().map(Start::open).transpose()?;
-        Ok(Self { config, architecture, map, batches, heldout, tokenizer, start })
+        let setup = Self { config, architecture, map, batches, heldout, tokenizer, start };
+        setup.check_memory()?;
+        Ok(setup)
     }
 
     /// The model whose weights the run does not change, if it trains adapters.
@@ -253,12 +256,15 @@ impl Setup {
     /// All stages in this process, without links.
     ///
     /// # Errors
-    /// A codec that cannot be built, or weights that cannot be read.
+    /// A codec that cannot be built or that remembers samples, or weights that cannot be read.
     pub fn chain(&self) -> Result<Chain, RunError> {
         let Config { train, optimizer, pipeline, .. } = &self.config;
         let stages = (0..self.stages()).map(|stage| self.stage(stage)).collect::<Result<_, _>>()?;
         let crossing = |stage| {
             let BoundaryCodecs { forward, backward, .. } = self.boundary(stage);
+            if let CodecSpec::Aqsgd(_) = forward {
+                return Err(RunError::Remembers { before: self.map.boundaries()[stage], codec: forward });
+            }
             Ok(Crossing { forward: self.build(forward)?, backward: self.build(backward)? })
         };
         let crossings =
@@ -298,7 +304,6 @@ impl Setup {
     fn attach(&self, link: Link, stage: usize) -> Result<Attachment, RunError> {
         let peer = link.peer.stage() as usize;
         let BoundaryCodecs { forward, backward, latency, .. } = self.boundary(stage.min(peer));
-        let (outgoing, incoming) = if peer > stage { (forward, backward) } else { (backward, forward) };
         let Config { train, eval, pipeline, metrics, .. } = &self.config;
         let samples = train.micro_batch.max(eval.micro_batch);
         let terms = pipeline::Terms {
@@ -313,13 +318,20 @@ impl Setup {
             deadline: self.deadline(stage, peer),
             latency: latency.map(Latency::duration).unwrap_or_default(),
         };
-        let codecs = Codecs { outgoing: self.build(outgoing)?, incoming: self.build(incoming)? };
+        let end = if peer > stage { End::Sent } else { End::Received };
+        let before = self.map.boundaries()[stage.min(peer)];
+        let (activations, memory) = self.activation_codec(forward, before, end)?;
+        let gradients = self.build(backward)?;
+        let codecs = match end {
+            End::Sent => Codecs { outgoing: activations, incoming: gradients, memory },
+            End::Received => Codecs { outgoing: gradients, incoming: activations, memory },
+        };
         Ok(Attachment { link, codecs, terms })
     }
 
-    fn build(&self, codec: CodecSpec) -> Result<Box<dyn Codec>, RunError> {
-        let threads = NonZero::new(self.config.pipeline.codec_threads).unwrap_or(NonZero::<usize>::MIN);
-        Ok(codec.build_with(Execution { threads, ..Execution::choose()? })?)
+    /// A codec that remembers nothing.
+    pub(super) fn build(&self, codec: CodecSpec) -> Result<Box<dyn Codec>, RunError> {
+        Ok(codec.build_with(self.execution()?)?)
     }
 }
 

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::{Links, RunError, Setup};
-use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts};
+use crate::checkpoint::{self, FileEntry, Manifest, Results, RunFacts, SavedMemories};
 use crate::data::{Dataset, Summary};
-use crate::memory;
+use crate::memory::{BoundaryMemory, End};
 use crate::metrics::Event;
 use crate::pipeline::{Engine, Evaluation, Stop};
+use crate::resident;
 
 /// Whether the run starts from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl<'a, 'e> Life<'a, 'e> {
             heldout_perplexity: outcome.evaluation.map(|evaluation| evaluation.loss.exp()),
             tokens,
             seconds: begin.elapsed().as_secs_f64(),
-            peak_memory: memory::peak(),
+            peak_memory: resident::peak(),
             links: engine.links(),
         })?;
         Ok(outcome)
@@ -183,7 +184,9 @@ impl<'a, 'e> Life<'a, 'e> {
         let Some(heldout) = &self.setup.heldout else { return Ok(None) };
         let eval = &self.setup.config.eval;
         let begin = Instant::now();
+        let first = self.setup.first_heldout_sample();
         let batches = heldout.evaluation(eval.tokens, eval.micro_batch);
+        let batches = batches.map(|batch| batch.map(|batch| batch.counted_from(first)));
         let result = engine.evaluate(step, batches)?;
         let seconds = begin.elapsed().as_secs_f64();
         self.emit(Event::Eval {
@@ -201,7 +204,7 @@ impl<'a, 'e> Life<'a, 'e> {
         let begin = Instant::now();
         let step = outcome.steps;
         let (part, optimizer) = engine.state();
-        let own = checkpoint::write_units(&self.folder, step, part, optimizer)?;
+        let own = checkpoint::write_units(&self.folder, step, part, optimizer, &engine.memories())?;
         let bytes = own.iter().map(|file| file.bytes).sum();
         let gather =
             |below: Option<Vec<FileEntry>>| below.unwrap_or_default().into_iter().chain(own).collect();
@@ -221,7 +224,13 @@ impl<'a, 'e> Life<'a, 'e> {
 
     /// Restores the newest checkpoint that all stages have, and returns how far the run had come.
     fn resume(&mut self, engine: &mut Engine) -> Result<Outcome, RunError> {
-        let own = checkpoint::available(&self.folder, &self.setup.map.stages()[self.stage])?;
+        let ends = engine.memories();
+        let mut own = Vec::new();
+        for step in checkpoint::available(&self.folder, &self.setup.map.stages()[self.stage])? {
+            if checkpoint::has_memories(&self.folder, step, &ends)? {
+                own.push(step);
+            }
+        }
         let common = |below: Option<Vec<u64>>| match below {
             Some(below) => below.into_iter().filter(|step| own.contains(step)).collect(),
             None => own,
@@ -229,8 +238,20 @@ impl<'a, 'e> Life<'a, 'e> {
         let newest = engine.agree_on_resume(common)?;
         let step =
             newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
+        let (memories, unknown) = SavedMemories::check(&self.folder, step, &ends)?;
         let (part, optimizer) = engine.state_mut();
         let manifest = checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
+        memories.restore()?;
+        for BoundaryMemory { before, end, .. } in unknown {
+            // Both ends find the same, and one tells.
+            if end == End::Sent {
+                let text = format!(
+                    "the checkpoint has nothing that the boundary in front of block {before} could remember: its samples \
+                     are sent as for the first time"
+                );
+                self.emit(Event::Warning { stage: self.stage, text })?;
+            }
+        }
         self.forget_after(step)?;
         self.emit(Event::Resumed { stage: self.stage, step })?;
         Ok(Outcome::of(&manifest))

@@ -32,7 +32,7 @@ fn write_for_ever(dir: &Path) -> ! {
             let writers: Vec<_> = stages
                 .iter()
                 .map(|Stage { part, optimizer }| {
-                    scope.spawn(move || write_units(dir, step, part, optimizer).unwrap())
+                    scope.spawn(move || write_units(dir, step, part, optimizer, &[]).unwrap())
                 })
                 .collect();
             writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()

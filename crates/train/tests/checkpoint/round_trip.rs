@@ -89,7 +89,7 @@ fn stages_with_disks_of_their_own_merge_into_a_whole() {
     let files: Vec<FileEntry> = written
         .iter()
         .zip(&disks)
-        .flat_map(|(stage, disk)| write_units(disk.path(), 2, &stage.part, &stage.optimizer).unwrap())
+        .flat_map(|(stage, disk)| write_units(disk.path(), 2, &stage.part, &stage.optimizer, &[]).unwrap())
         .collect();
     let manifest = Manifest::new(2, Results::default(), facts.clone(), files).unwrap();
     for disk in &disks {
@@ -120,7 +120,7 @@ fn stages_with_disks_of_their_own_merge_into_a_whole() {
 fn a_step_can_be_written_again() {
     let (dir, _, facts) = checkpoint();
     let other = trained(&facts.architecture, WHOLE, 5);
-    let files = write_units(dir.path(), 2, &other[0].part, &other[0].optimizer).unwrap();
+    let files = write_units(dir.path(), 2, &other[0].part, &other[0].optimizer, &[]).unwrap();
     assert!(latest(dir.path()).unwrap().is_none(), "the old manifest names files that are gone");
     commit(dir.path(), &Manifest::new(2, Results::default(), facts.clone(), files).unwrap()).unwrap();
     let mut restored = trained(&facts.architecture, WHOLE, 0);

@@ -121,7 +121,7 @@ pub(crate) fn trained(arch: &Architecture, stages: &[&str], updates: u64) -> Vec
 
 /// Writes the checkpoint of step `step` of stages that share `dir`.
 pub(crate) fn write(dir: &Path, step: u64, stages: &[Stage], facts: &RunFacts) -> Manifest {
-    let write = |stage: &Stage| write_units(dir, step, &stage.part, &stage.optimizer).unwrap();
+    let write = |stage: &Stage| write_units(dir, step, &stage.part, &stage.optimizer, &[]).unwrap();
     let files: Vec<FileEntry> = stages.iter().flat_map(write).collect();
     let manifest = Manifest::new(step, Results::default(), facts.clone(), files).unwrap();
     commit(dir, &manifest).unwrap();

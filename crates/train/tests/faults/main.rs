@@ -2,6 +2,7 @@
 
 mod engines;
 mod frames;
+mod memory;
 mod non_finite;
 mod resume;
 mod silence;

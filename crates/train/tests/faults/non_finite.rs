@@ -155,6 +155,21 @@ fn skip_step_forgets_an_activation_or_a_loss() {
     }
 }
 
+/// The tensor that is not finite is remembered at neither end: the epochs after it find the same at both.
+#[test]
+fn skip_step_leaves_what_is_remembered_equal() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = rare(dir.path(), SKIP);
+    config.pipeline.forward = "aqsgd".parse().unwrap();
+    config.train.micro_batch = 24;
+    let [(poke, expected), _] = pokes(&config);
+    for driven in drive(&config, poke.step + 6, &poke) {
+        assert!(driven.error.is_none(), "{:?}", driven.error);
+        let skipped: Vec<_> = driven.reports.iter().filter_map(|report| report.skipped.as_ref()).collect();
+        assert!(skipped.len() == 1 && skipped[0].contains(&expected), "{skipped:?}");
+    }
+}
+
 #[test]
 fn ten_skips_in_a_row_stop() {
     let dir = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ const STEPS: [&str; 3] = ["train.steps=8", "checkpoint.every=2", "checkpoint.kee
 const TAH: [&str; 2] = ["pipeline.forward=tah:g=32", "pipeline.backward=fixed:bits=6,group=32"];
 
 /// Runs until the first stage has done `step`, then no further.
-fn run_until(configs: &[Config], step: u64) {
+pub(crate) fn run_until(configs: &[Config], step: u64) {
     let (_, outcomes) =
         Plan { configs: configs.to_vec(), stop_at: Some(step), ..Plan::new(&configs[0], Resume::Fresh) }
             .run();
@@ -24,13 +24,13 @@ fn run_until(configs: &[Config], step: u64) {
 }
 
 /// Panics with the first error, if there is one.
-fn assert_all_well(outcomes: Outcomes) {
+pub(crate) fn assert_all_well(outcomes: Outcomes) {
     for outcome in outcomes {
         outcome.unwrap();
     }
 }
 
-fn resumed_at(story: &Story) -> Vec<u64> {
+pub(crate) fn resumed_at(story: &Story) -> Vec<u64> {
     let at = |events: &Vec<Event>| {
         events.iter().find_map(|event| match event {
             Event::Resumed { step, .. } => Some(*step),
@@ -41,7 +41,7 @@ fn resumed_at(story: &Story) -> Vec<u64> {
 }
 
 /// Stops a run of `before` stages in step 7, resumes it with `after` stages, and compares with one that went through.
-fn goes_on_as_if_nothing_had_happened(before: usize, after: usize, settings: &[&str]) {
+pub(crate) fn goes_on_as_if_nothing_had_happened(before: usize, after: usize, settings: &[&str]) {
     let whole = tempfile::tempdir().unwrap();
     let settings = [&STEPS, settings].concat();
     let reference = config(whole.path(), &stages(before, &settings));
@@ -108,8 +108,8 @@ fn with_another_number_of_stages() {
 }
 
 /// Two stages, each with a folder of its own.
-fn apart(dir: &Path) -> Vec<Config> {
-    let settings = [&STEPS[..], &TAH].concat();
+pub(crate) fn apart(dir: &Path, settings: &[&str]) -> Vec<Config> {
+    let settings = [&STEPS[..], settings].concat();
     ["run.dir=a", "run.dir=b"]
         .map(|dir_of| config(dir, &stages(2, &[&settings[..], &[dir_of]].concat())))
         .to_vec()
@@ -123,7 +123,7 @@ fn checkpoints(config: &Config, stage: usize) -> Vec<u64> {
 #[test]
 fn stages_agree_on_the_newest_checkpoint_that_all_have() {
     let dir = tempfile::tempdir().unwrap();
-    let configs = apart(dir.path());
+    let configs = apart(dir.path(), &TAH);
     run_until(&configs, 7);
     assert_eq!((checkpoints(&configs[0], 0), checkpoints(&configs[1], 1)), (vec![4, 6], vec![4, 6]));
 
@@ -151,7 +151,7 @@ fn stages_agree_on_the_newest_checkpoint_that_all_have() {
 #[test]
 fn without_a_common_checkpoint_every_stage_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let configs = apart(dir.path());
+    let configs = apart(dir.path(), &TAH);
     run_until(&configs, 7);
     fs::remove_dir_all(configs[0].run.dir.join("checkpoints")).unwrap();
     let (_, outcomes) = Plan { configs: configs.clone(), ..Plan::new(&configs[0], Resume::Newest) }.run();

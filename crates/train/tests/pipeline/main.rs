@@ -1,5 +1,6 @@
 //! Whole runs of several stages in one process.
 
+mod aqsgd;
 mod fidelity;
 #[path = "../model/fixture.rs"]
 mod fixture;

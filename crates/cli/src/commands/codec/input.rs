@@ -37,9 +37,9 @@ struct NotEncoded {
 }
 
 impl Input {
-    /// The codec.
+    /// The codec. Samples in a file come for the first time, however often they are encoded.
     pub(super) fn build(&self) -> Result<Box<dyn Codec>, CommandError> {
-        Ok(self.codec.build_with(Execution { threads: self.threads, ..Execution::choose()? })?)
+        Ok(self.codec.build_memoryless(Execution { threads: self.threads, ..Execution::choose()? })?)
     }
 
     /// The tensor's name and the tensor.

@@ -23,6 +23,8 @@ pub(super) struct Report {
     #[serde(flatten)]
     facts: Facts,
     units: Vec<UnitReport>,
+    /// What the ends of boundaries remember of samples.
+    memory: Vec<FileEntry>,
     /// Of all files.
     bytes: u64,
     /// Files that are not there with their sizes: those of stages that have disks of their own.
@@ -71,9 +73,10 @@ pub(super) fn report(path: &Path, verify: bool) -> Result<Report, CommandError> 
     let units = units(&facts.architecture).zip(manifest.files.as_chunks().0);
     Ok(Report {
         kind: "checkpoint",
-        bytes: manifest.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add),
+        bytes: manifest.all_files().map(|file| file.bytes).fold(0, u64::saturating_add),
         missing: manifest.missing(&folder).map(|file| file.name.clone()).collect(),
         units: units.map(|(unit, files)| UnitReport::new(&facts.architecture, unit, files)).collect(),
+        memory: manifest.memory,
         verified,
         facts,
         path: folder,
@@ -82,7 +85,7 @@ pub(super) fn report(path: &Path, verify: bool) -> Result<Report, CommandError> 
 
 /// Compares the hashes of the files that are there, and gives their number.
 fn verify_files(manifest: &Manifest, folder: &Path) -> Result<usize, CheckpointError> {
-    let present = manifest.files.iter().filter(|file| fs::exists(folder.join(&file.name)).unwrap_or(true));
+    let present = manifest.all_files().filter(|file| fs::exists(folder.join(&file.name)).unwrap_or(true));
     present.map(|file| file.verify(folder)).try_fold(0, |count, result| result.map(|()| count + 1))
 }
 
@@ -157,7 +160,7 @@ impl Membership {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let files = 2 * self.units.len();
+        let files = 2 * self.units.len() + self.memory.len();
         write!(f, "{}: checkpoint, {files} files, {} bytes", self.path.display(), self.bytes)?;
         if let Some(verified) = self.verified {
             write!(f, ", {verified} verified")?;
@@ -168,6 +171,12 @@ impl fmt::Display for Report {
         for UnitReport { unit, parameters, weights, optimizer } in &self.units {
             let Parameters { all, trainable } = parameters;
             write!(f, "\n  {unit:<12}{all:>16}{trainable:>16}{:>16}{:>18}", weights.bytes, optimizer.bytes)?;
+        }
+        if !self.memory.is_empty() {
+            write!(f, "\n\n  {:<28}{:>16}{:>16}", "remembered", "samples", "bytes")?;
+        }
+        for FileEntry { name, tensors, bytes, .. } in &self.memory {
+            write!(f, "\n  {name:<28}{tensors:>16}{bytes:>16}")?;
         }
         if !self.missing.is_empty() {
             write!(f, "\n\n  not here: {}", self.missing.join(", "))?;

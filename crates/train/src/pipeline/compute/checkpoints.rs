@@ -103,7 +103,8 @@ mod tests {
 
     fn batch() -> MicroBatch {
         let tokens = vec![3; 4];
-        MicroBatch { samples: 1, tokens: 4, inputs: tokens.clone(), targets: tokens, mask: None, tag: 0 }
+        let (inputs, targets) = (tokens.clone(), tokens);
+        MicroBatch { samples: 1, tokens: 4, inputs, targets, mask: None, ids: vec![0], tag: 0 }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::pipeline::meter::{Meter, Tracer, Work};
 /// What the engine gives to be sent.
 #[derive(Debug)]
 pub(super) enum Outgoing {
-    Tensor { key: FrameKey, tensor: HostTensor, tag: u64 },
+    Tensor { key: FrameKey, tensor: HostTensor, ids: Vec<u64>, tag: u64 },
     Poisoned { key: FrameKey },
     Control { key: FrameKey, bytes: Vec<u8> },
     Abort { reason: String },
@@ -43,7 +43,9 @@ impl SenderThread {
         let mut buffer = Vec::new();
         while let Ok(message) = queue.recv() {
             let sent = match message {
-                Outgoing::Tensor { key, tensor, tag } => self.send_tensor(key, &tensor, tag, &mut buffer),
+                Outgoing::Tensor { key, tensor, ids, tag } => {
+                    self.send_tensor(key, &tensor, &ids, tag, &mut buffer)
+                }
                 Outgoing::Poisoned { key } => self.send_poisoned(key),
                 Outgoing::Control { key, bytes } => self.send_plain(key, &bytes),
                 Outgoing::Abort { reason } => {
@@ -67,6 +69,7 @@ impl SenderThread {
         &mut self,
         key: FrameKey,
         tensor: &HostTensor,
+        ids: &[u64],
         tag: u64,
         buffer: &mut Vec<u8>,
     ) -> Result<(), PipelineError> {
@@ -81,7 +84,7 @@ impl SenderThread {
         let spec = self.codec.spec();
         let raw = spec.sends_raw(shape);
         let begin = Instant::now();
-        let encoded = self.codec.encode(view, buffer);
+        let encoded = self.codec.encode_samples(ids, view, buffer);
         let span = if raw { "encode raw" } else { "encode" };
         self.meter
             .add_time(Work::Encode, self.tracer.record(&self.lane, span, begin, key.step, Some(key.index)));

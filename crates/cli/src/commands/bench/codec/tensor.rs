@@ -54,6 +54,23 @@ impl Tensor {
         Self { shape, values }
     }
 
+    /// The same some time later, every value a 64th larger or smaller.
+    pub(super) fn drifted(&self) -> Self {
+        let drift = |(at, value): (usize, f32)| value + value * if at % 2 == 0 { 1.0 } else { -1.0 } / 64.0;
+        let values = match &self.values {
+            Buffer::F32(values) => Buffer::F32(values.iter().copied().enumerate().map(drift).collect()),
+            Buffer::F16(values) => {
+                let values = values.iter().map(|value| value.to_f32()).enumerate();
+                Buffer::F16(values.map(drift).map(f16::from_f32).collect())
+            }
+            Buffer::BF16(values) => {
+                let values = values.iter().map(|value| value.to_f32()).enumerate();
+                Buffer::BF16(values.map(drift).map(bf16::from_f32).collect())
+            }
+        };
+        Self { shape: self.shape, values }
+    }
+
     /// Zeros in the format and shape of `other`.
     pub(super) fn zeros_like(other: &Self) -> Self {
         let values = match &other.values {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use thinwire_ops::profile::{Operator, Pass};
 use thinwire_train::data::BatchSize;
-use thinwire_train::memory;
+use thinwire_train::resident;
 use thinwire_train::run::{BenchReport, BenchStep};
 
 
@@ -86,7 +86,7 @@ impl Report {
             phases: Phases { forward, backward, update, other: 1.0 - forward - backward - update },
             rest: 1.0 - operators.iter().map(|operator| operator.share).sum::<f64>(),
             operators,
-            peak_memory: memory::peak(),
+            peak_memory: resident::peak(),
         }
     }
 

@@ -1,0 +1,6 @@
+mod blocks;
+mod codec;
+mod end;
+mod settings;
+
+pub use settings::AqsgdSettings;
