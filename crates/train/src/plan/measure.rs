@@ -233,10 +233,10 @@ impl Stage {
             let begin = Instant::now();
             let weight = 1.0 / self.batch.targets.len() as f32;
             drop(self.compute.forward(index, &self.batch, entered, weight));
-            let forward = begin.elapsed();
+            times.forward += begin.elapsed().as_secs_f64() / f64::from(MICRO_BATCHES);
+            let begin = Instant::now();
             drop(self.compute.backward(index, upstream));
-            times.forward += forward.as_secs_f64() / f64::from(MICRO_BATCHES);
-            times.backward += (begin.elapsed() - forward).as_secs_f64() / f64::from(MICRO_BATCHES);
+            times.backward += begin.elapsed().as_secs_f64() / f64::from(MICRO_BATCHES);
         }
         let begin = Instant::now();
         let gradients = self.compute.take_gradients();

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer};
 
 /// A kind of quantity.
-pub trait Kind {
+pub(super) trait Kind {
     /// What it is called in errors, with an example.
     const EXPECTED: &'static str;
     /// Units and what one of them is in the unit that the number is kept in.
@@ -16,23 +16,23 @@ pub trait Kind {
 
 /// Operations a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum OperationRate {}
+pub(super) enum OperationRate {}
 
 /// Bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bytes {}
+pub(super) enum Bytes {}
 
 /// Bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ByteRate {}
+pub(super) enum ByteRate {}
 
 /// Bits a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum BitRate {}
+pub(super) enum BitRate {}
 
 /// Seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Seconds {}
+pub(super) enum Seconds {}
 
 impl Kind for OperationRate {
     const EXPECTED: &'static str = "operations a second, as in \"20 TFLOP/s\"";
@@ -77,19 +77,19 @@ impl Kind for Seconds {
 
 /// A finite number of them, not below 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantity<K>(f64, PhantomData<K>);
+pub(super) struct Quantity<K>(f64, PhantomData<K>);
 
 /// A text that is no such quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found:?}")]
-pub struct ParseQuantityError {
+pub(super) struct ParseQuantityError {
     expected: &'static str,
     found: String,
 }
 
 impl<K> Quantity<K> {
     /// In the kind's own unit.
-    pub fn value(self) -> f64 {
+    pub(super) fn value(self) -> f64 {
         self.0
     }
 }

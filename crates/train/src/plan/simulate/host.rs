@@ -16,10 +16,10 @@ impl Host {
 
     /// Of its speed alone, what work of `threads` threads has while `busy` are busy, itself included.
     fn share(&self, threads: f64, busy: f64) -> f64 {
-        let share = (self.cores / busy).min(1.0);
+        let time_on_cores = (self.cores / busy).min(1.0);
         let spare = self.cores - threads;
         let crowd = if spare > 0.0 { ((busy - threads) / spare).min(1.0) } else { 0.0 };
-        share / (1.0 + (self.slowdown - 1.0) * crowd)
+        time_on_cores / (1.0 + (self.slowdown - 1.0) * crowd)
     }
 }
 
