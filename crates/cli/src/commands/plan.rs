@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use thinwire_train::config::{Bandwidth, Config};
+use thinwire_train::model::Architecture;
 use thinwire_train::plan::{self, Machine, Machines, Planner};
 use thinwire_train::run::Preview;
 
@@ -55,7 +56,8 @@ struct Report {
 
 impl Plan {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
-        let Preview { config, architecture, .. } = Preview::load(Config::load(&self.config, &self.overrides)?)?;
+        let config = Config::load(&self.config, &self.overrides)?;
+        let architecture = architecture(&config)?;
         let stages = config.pipeline.stages;
         let machines = match &self.machines {
             Some(path) => Some(Machines::load(path, stages)?),
@@ -72,6 +74,14 @@ impl Plan {
             plan,
         })?;
         Ok(())
+    }
+}
+
+/// The model; its tokenizer need not be here if the configuration has its size.
+fn architecture(config: &Config) -> Result<Architecture, CommandError> {
+    match config.model.vocab {
+        Some(vocab) => Ok(Architecture::new(&config.model, vocab).with_lora(config.lora.as_ref())),
+        None => Ok(Preview::load(config.clone())?.architecture),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thinwire_codec::{Codec, CodecSpec, DType, Execution, Shape, TensorView, TensorViewMut};
 
 use super::TrafficError;
+use super::stopwatch::Stopwatch;
 use crate::model::Init;
 
 /// Elements of the largest tensor that is encoded; times of larger ones are in proportion.
@@ -56,16 +57,16 @@ fn times(codec: &mut dyn Codec, shape: Shape) -> Result<(f64, f64), TrafficError
     let (mut encode, mut decode) = (Vec::new(), Vec::new());
     let start = Instant::now();
     while encode.len() < ROUNDS || start.elapsed() < BUDGET {
-        let begin = Instant::now();
+        let stopwatch = Stopwatch::start();
         let view = TensorView::new(shape, values.as_slice())?;
         let length = codec.encode(black_box(view), &mut message).expect("finite values have a message");
-        encode.push(begin.elapsed().as_secs_f64());
-        let begin = Instant::now();
+        encode.push(stopwatch.seconds());
+        let stopwatch = Stopwatch::start();
         let mut decoded = vec![0.0f32; values.len()];
         let view = TensorViewMut::new(shape, decoded.as_mut_slice())?;
         codec.decode(black_box(&message[..length]), view).expect("a message that was just made");
         black_box(&decoded);
-        decode.push(begin.elapsed().as_secs_f64());
+        decode.push(stopwatch.seconds());
     }
     Ok((median(encode), median(decode)))
 }

@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use thinwire_ops::square_norm;
 
+use super::stopwatch::Stopwatch;
 use crate::config::{Dtype, OptimizerConfig, Unit};
 use crate::data::MicroBatch;
 use crate::model::{Architecture, Init, Part};
@@ -17,7 +18,7 @@ use crate::pipeline::{Compute, HostTensor};
 
 /// Rounds of micro-batches and an update: at least so many, and then until the budget is spent.
 const ROUNDS: usize = 5;
-const BUDGET: Duration = Duration::from_millis(700);
+const BUDGET: Duration = Duration::from_millis(400);
 
 /// Micro-batches of a round: the first one's gradients start a sum, the second one's are added to it.
 const MICRO_BATCHES: u32 = 2;
@@ -230,23 +231,23 @@ impl Stage {
         let mut times = UnitTimes::default();
         for index in 0..MICRO_BATCHES {
             let (entered, upstream) = (self.entered.clone(), self.upstream.clone());
-            let begin = Instant::now();
             let weight = 1.0 / self.batch.targets.len() as f32;
+            let stopwatch = Stopwatch::start();
             drop(self.compute.forward(index, &self.batch, entered, weight));
-            times.forward += begin.elapsed().as_secs_f64() / f64::from(MICRO_BATCHES);
-            let begin = Instant::now();
+            times.forward += stopwatch.seconds() / f64::from(MICRO_BATCHES);
+            let stopwatch = Stopwatch::start();
             drop(self.compute.backward(index, upstream));
-            times.backward += begin.elapsed().as_secs_f64() / f64::from(MICRO_BATCHES);
+            times.backward += stopwatch.seconds() / f64::from(MICRO_BATCHES);
         }
-        let begin = Instant::now();
+        let stopwatch = Stopwatch::start();
         let gradients = self.compute.take_gradients();
         let norm: f64 = gradients.iter().flatten().map(square_norm).sum();
-        times.norms = begin.elapsed().as_secs_f64();
-        let begin = Instant::now();
+        times.norms = stopwatch.seconds();
+        let stopwatch = Stopwatch::start();
         // Clipped to nothing, so that repeated steps leave the weights where they are.
         let clip = if norm.is_finite() { 1e-6 } else { 0.0 };
         self.optimizer.step(self.compute.part_mut().params_mut(), gradients, 1e-6, clip);
-        times.update = begin.elapsed().as_secs_f64();
+        times.update = stopwatch.seconds();
         times
     }
 }

@@ -131,12 +131,13 @@ fn left(arch: &Architecture, units: &StageUnits, shape: &BatchShape) -> f64 {
     if units.head { 0.0 } else { shape.rows() * shape.width() * arch.hidden as f64 }
 }
 
-/// The input of every block, the gradient from the head, and the embedding's ids and result.
+/// The input of every block, the gradient from the head, the embedding's ids, and its result where no block has it.
 fn checkpoints(arch: &Architecture, units: &StageUnits, shape: &BatchShape) -> f64 {
     let stream = shape.rows() * shape.width() * arch.hidden as f64;
-    let embedding = if units.embed { kept(arch, Unit::Embed, shape) + stream } else { 0.0 };
-    let streams = units.blocks.len() + usize::from(units.head);
-    embedding + stream * streams as f64
+    let ids = if units.embed { kept(arch, Unit::Embed, shape) } else { 0.0 };
+    let result = usize::from(units.embed && units.blocks.is_empty());
+    let streams = units.blocks.len() + usize::from(units.head) + result;
+    ids + stream * streams as f64
 }
 
 /// The largest intermediate results of a pass, in f32: of a block the gradients around the feed-forward layer; of the head

@@ -15,6 +15,7 @@ mod propose;
 mod quantity;
 mod report;
 mod simulate;
+mod stopwatch;
 mod traffic;
 
 pub use bottleneck::{Bottleneck, Resource};

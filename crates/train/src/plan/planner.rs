@@ -90,8 +90,8 @@ pub struct Planner {
     pub(super) shared: bool,
     pub(super) threads: usize,
     cores: usize,
-    /// By micro-batch, checkpointing and blocks.
-    measured: BTreeMap<(usize, bool, usize), Measured>,
+    /// By micro-batch and checkpointing.
+    measured: BTreeMap<(usize, bool), Measured>,
     codecs: BTreeMap<(String, [usize; 3]), CodecCost>,
 }
 
@@ -128,7 +128,7 @@ impl Planner {
             return Ok(map);
         }
         let stages = config.pipeline.stages;
-        let times = self.times(config, 0, self.arch.layers.div_ceil(stages))?;
+        let times = self.times(config, 0)?;
         let units = StageUnits { embed: true, blocks: 0..self.arch.layers, head: true };
         let costs: Vec<f64> = units.iter().map(|unit| times.of(unit).passes()).collect();
         Ok(partition(&costs, stages)?)
@@ -154,9 +154,10 @@ impl Planner {
         (lack > 0.0).then_some(lack as u64)
     }
 
-    /// Whether every stage fits its machine.
-    pub fn fits(&self, memory: &[StageMemory]) -> bool {
-        memory.iter().enumerate().all(|(stage, memory)| self.lacks(stage, memory).is_none())
+    /// Bytes that all stages together lack; 0 if the run fits.
+    pub(super) fn lack(&self, memory: &[StageMemory]) -> u64 {
+        let of_stage = |(stage, memory)| self.lacks(stage, memory).unwrap_or(0);
+        memory.iter().enumerate().map(of_stage).fold(0, u64::saturating_add)
     }
 
     fn timing(&mut self, choice: &Choice) -> Result<Timing, PlannerError> {
@@ -165,8 +166,7 @@ impl Planner {
             (0..map.stages().len()).map(|stage| self.stage(choice, stage)).collect::<Result<_, _>>()?;
         let links = (0..stages.len() - 1).map(|link| self.link(choice, link)).collect::<Result<_, _>>()?;
         let hosts = if self.shared {
-            let blocks = blocks_of_most(map);
-            let slowdown = self.measure(config, blocks)?.slowdown;
+            let slowdown = self.measure(config)?.slowdown;
             vec![Host { cores: self.cores as f64, slowdown }]
         } else {
             let host = |machine: &Machine| match machine.speed {
@@ -182,7 +182,7 @@ impl Planner {
 
     fn stage(&mut self, choice: &Choice, stage: usize) -> Result<StageTiming, PlannerError> {
         let Choice { config, map, .. } = choice;
-        let times = self.times(config, stage, blocks_of_most(map))?;
+        let times = self.times(config, stage)?;
         let units = map.stages()[stage].iter();
         let UnitTimes { forward, backward, norms, update } =
             units.map(|unit| times.of(unit)).fold(UnitTimes::default(), UnitTimes::plus);
@@ -248,11 +248,11 @@ impl Planner {
         Ok(cost)
     }
 
-    /// Times of the units on the machine of stage `stage`; `blocks` are in the largest stage.
-    fn times(&mut self, config: &Config, stage: usize, blocks: usize) -> Result<ModelTimes, PlannerError> {
+    /// Times of the units on the machine of stage `stage`.
+    fn times(&mut self, config: &Config, stage: usize) -> Result<ModelTimes, PlannerError> {
         match self.machines.machines[stage].speed {
             Speed::Relative(speed) => {
-                let ModelTimes { embed, block, head } = self.measure(config, blocks)?.alone;
+                let ModelTimes { embed, block, head } = self.measure(config)?.alone;
                 let [embed, block, head] = [embed, block, head].map(|times| times.scaled(1.0 / speed));
                 Ok(ModelTimes { embed, block, head })
             }
@@ -264,9 +264,9 @@ impl Planner {
         }
     }
 
-    fn measure(&mut self, config: &Config, blocks: usize) -> Result<Measured, PlannerError> {
+    fn measure(&mut self, config: &Config) -> Result<Measured, PlannerError> {
         let train = &config.train;
-        let key = (train.micro_batch, train.gradient_checkpointing, blocks);
+        let key = (train.micro_batch, train.gradient_checkpointing);
         if let Some(measured) = self.measured.get(&key) {
             return Ok(*measured);
         }
@@ -275,7 +275,7 @@ impl Planner {
             tokens: train.sequence,
             dtype: train.dtype,
             checkpointing: train.gradient_checkpointing,
-            blocks,
+            blocks: self.arch.layers.div_ceil(config.pipeline.stages),
         };
         let sharing = if self.shared { config.pipeline.stages } else { 1 };
         let beside = sharing.min((self.cores / self.threads).max(1));
@@ -395,9 +395,4 @@ fn alone(unit: Unit) -> StageUnits {
         blocks: if matches!(unit, Unit::Block(_)) { 0..1 } else { 0..0 },
         head: unit == Unit::Head,
     }
-}
-
-/// Blocks of the stage with most of them, at least one.
-fn blocks_of_most(map: &LayerMap) -> usize {
-    map.stages().iter().map(|units| units.blocks.len()).max().unwrap_or(1).max(1)
 }

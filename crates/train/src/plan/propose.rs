@@ -162,7 +162,7 @@ impl Planner {
         let mut changed = choice.clone();
         let on = !choice.config.train.gradient_checkpointing;
         // Running blocks twice never pays where they fit as they are.
-        if on && self.fits(&now.memory) {
+        if on && self.lack(&now.memory) == 0 {
             return Ok(None);
         }
         changed.config.train.gradient_checkpointing = on;
@@ -194,11 +194,8 @@ impl Planner {
 
     /// Fitting comes before speed.
     fn better(&self, a: &Prediction, b: &Prediction) -> bool {
-        match (self.fits(&a.memory), self.fits(&b.memory)) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => a.tokens_per_second > b.tokens_per_second,
-        }
+        let (lack_a, lack_b) = (self.lack(&a.memory), self.lack(&b.memory));
+        lack_a < lack_b || lack_a == lack_b && a.tokens_per_second > b.tokens_per_second
     }
 
     fn worthwhile(
@@ -210,9 +207,10 @@ impl Planner {
         then: &Prediction,
     ) -> Option<Proposal> {
         let gain = then.tokens_per_second / now.tokens_per_second - 1.0;
-        let fits = self.fits(&then.memory);
-        let makes_it_fit = fits && !self.fits(&now.memory);
-        let faster = gain >= WORTHWHILE && (fits || !self.fits(&now.memory));
+        let (lack, lack_now) = (self.lack(&then.memory), self.lack(&now.memory));
+        let fits = lack == 0;
+        let makes_it_fit = fits && lack_now > 0;
+        let faster = gain >= WORTHWHILE && lack <= lack_now;
         let largest_memory = then.memory.iter().map(StageMemory::total).max().unwrap_or(0);
         let tokens_per_second = then.tokens_per_second;
         (makes_it_fit || faster).then_some(Proposal {
