@@ -7,9 +7,10 @@
 
 For each number of stages and size of micro-batch, `thinwire plan` predicts a table by bandwidth, and `thinwire train` then runs
 every cell of it on links that are throttled to that rate. Tokens a second are those of the median step; the first one, which
-takes memory for the first time, is left out. Other work on the machine slows a run and not the prediction, so a run counts
-only if other processes had at most --disturbance of the processors meanwhile; it is repeated until that is so, or else the
-least disturbed of --tries counts, with a mark. Needs Linux, for /proc/stat.
+takes memory for the first time, is left out. Other work on the machine slows a run and not the prediction. So a run waits up to
+--patience seconds for a quiet machine, and counts only if other processes had at most --disturbance of the processors
+meanwhile; it is repeated until that is so, or else the least disturbed of --tries counts, with a mark. Needs Linux, for
+/proc/stat.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +45,7 @@ def arguments():
     parser.add_argument("--rates", nargs="+", default=RATES)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--tries", type=int, default=6)
+    parser.add_argument("--patience", type=float, default=60)
     parser.add_argument("--disturbance", type=float, default=0.1)
     parser.add_argument("--set", dest="sets", action="append", default=[], help="for all runs and predictions")
     parser.add_argument("--runs", type=Path, nargs="+", help="folders with runs below them, such as a lab's")
@@ -57,17 +60,27 @@ def busy_seconds():
     return (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
 
 
+def wait_for_quiet(options):
+    """Until others have little of the processors for half a second."""
+    end = time.monotonic() + options.patience
+    while time.monotonic() < end:
+        before, begin = busy_seconds(), time.monotonic()
+        time.sleep(0.5)
+        if (busy_seconds() - before) / (time.monotonic() - begin) / os.cpu_count() <= options.disturbance:
+            return
+
+
 def call(command):
     """The JSON that a command prints, and the share of the processors that others had meanwhile."""
     before, children = busy_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    begin = os.times().elapsed
+    begin = time.monotonic()
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     own = after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime
     others = busy_seconds() - before - own
-    return json.loads(done.stdout), max(0.0, others / (os.times().elapsed - begin) / os.cpu_count())
+    return json.loads(done.stdout), max(0.0, others / (time.monotonic() - begin) / os.cpu_count())
 
 
 def step_rate(folder):
@@ -98,6 +111,7 @@ def quiet_run(options, sets):
     """The first run that nobody disturbs, or the least disturbed."""
     best = None
     for _ in range(options.tries):
+        wait_for_quiet(options)
         run = train(options, sets)
         if best is None or run.disturbance < best.disturbance:
             best = run

@@ -139,7 +139,6 @@ fn a_whole_run_takes_what_is_planned() {
         let shape = BatchShape { samples: 4, tokens: 128, dtype: Dtype::F32, checkpointing, in_flight };
         let planned = StageMemory::of_compute(&arch, &whole, &shape);
         let found = peak(overrides);
-        println!("{overrides:?}: planned {planned:?}, {} in all, found {found}", planned.total());
         // Model and activations are there at the peak; the scratch is the most that is there besides, apart from nodes and
         // the text with its tokens.
         let least = planned.total() - planned.scratch;
