@@ -41,4 +41,4 @@ pub use kind::{FrameClass, FrameKind};
 pub use link::{FrameReceiver, FrameSender, LONGEST_REASON, Link, LinkConfig, WaitingFor};
 pub use peer::{Peer, PeerAddress};
 pub use run_id::{ParseRunIdError, RunId};
-pub use throttle::{ParseRateError, Rate};
+pub use throttle::{BURST, ParseRateError, Rate};

@@ -7,7 +7,7 @@ pub use rate::{ParseRateError, Rate};
 use std::time::{Duration, Instant};
 
 /// What the credit of an idle link is limited to: at most this much time's worth of bytes leaves at once.
-const BURST: Duration = Duration::from_millis(5);
+pub const BURST: Duration = Duration::from_millis(5);
 
 /// The time a piece takes at the rate, within the limits below.
 const PIECE: Duration = Duration::from_millis(2);

@@ -36,6 +36,7 @@ commands! {
     export: Export,
     codec: Codec,
     bench: Bench,
+    plan: Plan,
     inspect: Inspect,
     key: Key,
     lab: Lab,

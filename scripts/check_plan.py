@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Compares what `thinwire plan` predicts with what runs do.
+
+    cargo build --release
+    python3 scripts/check_plan.py                       # runs a small recipe with many settings
+    python3 scripts/check_plan.py --runs FOLDER..       # looks at runs that are there already
+
+For each number of stages and size of micro-batch, `thinwire plan` predicts a table by bandwidth, and `thinwire train` then runs
+every cell of it on links that are throttled to that rate. Tokens a second are those of the median step; the first one, which
+takes memory for the first time, is left out. Other work on the machine slows a run and not the prediction. So a run waits up to
+--patience seconds for a quiet machine, and counts only if other processes had at most --disturbance of the processors
+meanwhile; it is repeated until that is so, or else the least disturbed of --tries counts, with a mark. Needs Linux, for
+/proc/stat.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RATES = ["10mbit", "30mbit", "100mbit", "1gbit"]
+CODECS = {"f32": "f32", "bf16": "bf16", "configured": None}
+
+
+@dataclass
+class Run:
+    tokens_per_second: float
+    disturbance: float
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--thinwire", type=Path, default=ROOT / "target/release/thinwire")
+    parser.add_argument("--recipe", type=Path, default=ROOT / "recipes/small/pretraining.toml")
+    parser.add_argument("--stages", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--micro-batches", type=int, nargs="+", default=[1, 4], help="sequences of one")
+    parser.add_argument("--rates", nargs="+", default=RATES)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--tries", type=int, default=6)
+    parser.add_argument("--patience", type=float, default=60)
+    parser.add_argument("--disturbance", type=float, default=0.1)
+    parser.add_argument("--set", dest="sets", action="append", default=[], help="for all runs and predictions")
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders with runs below them, such as a lab's")
+    parser.add_argument("--rate", help="of the links of --runs, where their configuration has none")
+    return parser.parse_args()
+
+
+def busy_seconds():
+    """Seconds that all processors have worked since the machine started."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    user, nice, system, _idle, _wait, irq, soft_irq, steal = fields[:8]
+    return (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_quiet(options):
+    """Until others have little of the processors for half a second."""
+    end = time.monotonic() + options.patience
+    while time.monotonic() < end:
+        before, begin = busy_seconds(), time.monotonic()
+        time.sleep(0.5)
+        if (busy_seconds() - before) / (time.monotonic() - begin) / os.cpu_count() <= options.disturbance:
+            return
+
+
+def call(command):
+    """The JSON that a command prints, and the share of the processors that others had meanwhile."""
+    before, children = busy_seconds(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.monotonic()
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime
+    others = busy_seconds() - before - own
+    return json.loads(done.stdout), max(0.0, others / (time.monotonic() - begin) / os.cpu_count())
+
+
+def step_rate(folder):
+    """Tokens a second of the median step, without the first."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if line["kind"] == "step"][1:]
+    return statistics.median(step["tokens"] / step["seconds"] for step in steps)
+
+
+def predict(options, recipe, sets, rates):
+    command = [options.thinwire, "plan", "--json", recipe, "--rates", ",".join(rates)]
+    for text in sets:
+        command += ["--set", text]
+    return call(command)
+
+
+def train(options, sets):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [options.thinwire, "train", "--json", options.recipe, "--overwrite"]
+        sets = sets + [f"run.dir={folder}", f"train.steps={options.steps}", "eval.every=0", "eval.tokens=256", "checkpoint.every=0"]
+        for text in sets:
+            command += ["--set", text]
+        _, disturbance = call(command)
+        return Run(step_rate(Path(folder)), disturbance)
+
+
+def quiet_run(options, sets):
+    """The first run that nobody disturbs, or the least disturbed."""
+    best = None
+    for _ in range(options.tries):
+        wait_for_quiet(options)
+        run = train(options, sets)
+        if best is None or run.disturbance < best.disturbance:
+            best = run
+        if best.disturbance <= options.disturbance:
+            break
+    return best
+
+
+def settings(options):
+    """The settings of each prediction: how the model is split, and how the batch."""
+    total = 8
+    for stages in options.stages:
+        layers = [16 * k // stages for k in range(stages + 1)]
+        blocks = [f"{first}-{last - 1}" for first, last in zip(layers, layers[1:])]
+        blocks[0], blocks[-1] = "embed " + blocks[0], blocks[-1] + " head"
+        layer_map = "[" + ", ".join(f'"{units}"' for units in blocks) + "]"
+        for micro_batch in options.micro_batches:
+            yield stages, micro_batch, options.sets + [
+                f"pipeline.stages={stages}",
+                f"pipeline.layers={layer_map}",
+                f"train.micro_batch={micro_batch}",
+                f"train.micro_batches={total // micro_batch}",
+            ]
+
+
+def report(names, predicted, run, options):
+    error = predicted / run.tokens_per_second - 1
+    mark = "" if run.disturbance <= options.disturbance else f" (others had {run.disturbance:.0%})"
+    cells = [*names, f"{predicted:.0f}", f"{run.tokens_per_second:.0f}{mark}", f"{error:+.1%}"]
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+    return error, run.disturbance <= options.disturbance
+
+
+def header(names):
+    print("| " + " | ".join([*names, "predicted, tokens/s", "measured", "off by"]) + " |")
+    print("|" + "---|" * (len(names) + 3), flush=True)
+
+
+def summary(errors):
+    quiet = [abs(error) for error, undisturbed in errors if undisturbed]
+    print(f"\n{len(errors)} rows, {len(quiet)} of them undisturbed", end="")
+    print(f": off by {statistics.median(quiet):.1%} in the median, {max(quiet):.1%} at most" if quiet else "")
+
+
+def check_matrix(options):
+    header(["stages", "micro-batch", "rate", "codec"])
+    errors = []
+    for stages, micro_batch, sets in settings(options):
+        plan, _ = predict(options, options.recipe, sets, options.rates)
+        for rate, row in zip(options.rates, plan["rates"]):
+            for column, codec in CODECS.items():
+                codecs = [f"pipeline.{key}={codec}" for key in ["forward", "backward", "tied"] if codec]
+                run = quiet_run(options, sets + codecs + [f"pipeline.bandwidth={rate}"])
+                errors.append(report([stages, micro_batch, rate, column], row[column], run, options))
+    summary(errors)
+
+
+def check_runs(options):
+    header(["run"])
+    errors = []
+    for config in sorted(path for folder in options.runs for path in folder.rglob("thinwire.toml")):
+        folder = config.parent
+        # Where the stages listened is written there; they were on this machine.
+        sets = options.sets + ["stage=[]"] + ([f"pipeline.bandwidth={options.rate}"] if options.rate else [])
+        plan, _ = predict(options, config, sets, ["1gbit"])
+        # How disturbed a run was that is over cannot be told.
+        errors.append(report([folder], plan["tokens_per_second"], Run(step_rate(folder), 0.0), options))
+    summary(errors)
+
+
+if __name__ == "__main__":
+    chosen = arguments()
+    if chosen.runs:
+        check_runs(chosen)
+    else:
+        check_matrix(chosen)
