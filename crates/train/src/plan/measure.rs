@@ -218,7 +218,15 @@ impl Stage {
             HostTensor { shape, values: Init::Normal(1.0).values(0, name, shape.iter().product()) }
         };
         let ids: Vec<u32> = (0..samples * tokens).map(|i| (i * 7919 % arch.vocab) as u32).collect();
-        let batch = MicroBatch { samples, tokens, inputs: ids.clone(), targets: ids, mask: None, tag: 0 };
+        let batch = MicroBatch {
+            samples,
+            tokens,
+            inputs: ids.clone(),
+            targets: ids,
+            mask: None,
+            ids: (0..samples as u64).collect(),
+            tag: 0,
+        };
         let entered = (!part.has_embedding()).then(|| hidden("entered"));
         let upstream = (!part.has_head()).then(|| hidden("upstream"));
         let optimizer = AdamW::new(&OptimizerConfig::default(), part.params().len());
