@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tempfile::Builder;
 use thinwire_train::config::LayerPlan;
+use thinwire_train::fidelity::FidelityReport;
 use thinwire_train::metrics::{METRICS_FILE, MetricsError, Record, RunReport, StepRecord, read_records};
 
 use crate::experiment::{Coordinates, Row};
@@ -90,7 +91,7 @@ pub struct Finished {
 impl Finished {
     /// Whether it ended well, with the configuration that `row` has now.
     pub fn is_done_as(&self, row: &Row) -> bool {
-        self.fingerprint == row.fingerprint && matches!(self.outcome, Outcome::Done(_))
+        self.fingerprint == row.fingerprint && !matches!(self.outcome, Outcome::Failed(_))
     }
 }
 
@@ -100,6 +101,8 @@ impl Finished {
 pub enum Outcome {
     /// Well.
     Done(Box<RunReport>),
+    /// Well, in one process, gradients compared.
+    Measured(FidelityReport),
     /// The error with its causes.
     Failed(String),
 }

@@ -57,11 +57,12 @@ impl Lab {
         Report::remove(folder.path())?;
         let finished = self.run_rows(&experiment, &folder, &rows, &signals)?;
         let rows = rows.iter().zip(finished).map(|(row, finished)| {
-            let report = match &finished.outcome {
-                Outcome::Done(report) => Some(&**report),
-                Outcome::Failed(_) => None,
+            let warmup = experiment.lab.warmup;
+            let figures = match &finished.outcome {
+                Outcome::Done(report) => Figures::of(&steps(row)?, Some(report), warmup),
+                Outcome::Measured(report) => Figures::measured(report),
+                Outcome::Failed(_) => Figures::of(&steps(row)?, None, warmup),
             };
-            let figures = Figures::of(&steps(row)?, report, experiment.lab.warmup);
             Ok((finished, figures))
         });
         let rows = rows.collect::<Result<Vec<_>, CommandError>>()?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use thinwire_train::config::{Bandwidth, Latency};
+use thinwire_train::fidelity::FidelitySettings;
 
 use super::error::{ExperimentError, require};
 use super::row::slug;
@@ -22,6 +23,9 @@ pub struct Experiment {
     /// `[[setting]]`: what is compared.
     #[serde(default, rename = "setting")]
     pub settings: Vec<Setting>,
+    /// `[fidelity]`: instead of running stages, every row is trained in this process and gradients are compared on the way.
+    #[serde(default)]
+    pub fidelity: Option<FidelitySettings>,
     /// The file itself, for the report.
     #[serde(skip)]
     pub text: String,
@@ -125,6 +129,17 @@ impl Experiment {
             tolerance,
             "a share above 0 and below 1, such as 0.05",
         )?;
+        if let Some(FidelitySettings { every, batches }) = self.fidelity {
+            require(every > 0, "fidelity.every", every, "1 or more steps")?;
+            require(batches > 0, "fidelity.batches", batches, "1 or more steps' worth of data")?;
+            let links = format_args!("{} entries", self.links.len());
+            require(
+                self.links.is_empty(),
+                "link",
+                links,
+                "none with [fidelity]: nothing crosses a link there",
+            )?;
+        }
         let setting_names: Vec<&str> = self.settings.iter().map(|setting| &*setting.name).collect();
         for (key, name) in
             compare.iter().map(|name| ("lab.compare", name)).chain([("lab.reference", reference)])

@@ -43,6 +43,8 @@ impl Report {
             number(figures.backward.bytes_per_step),
             number(figures.backward.bits_per_element),
             number(row.measured_rate()),
+            number(row.fidelity.iter().map(|point| point.step_error).reduce(f64::max)),
+            number(row.fidelity.iter().map(|point| point.mean_error).reduce(f64::max)),
         ];
         let factor = |over: &String| row.speedups.iter().find(|one| one.over == *over).map(|one| one.factor);
         cells.extend(self.references().map(|over| number(factor(over))));
@@ -57,7 +59,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 22] = [
     "rate",
     "latency",
     "variant",
@@ -78,6 +80,8 @@ const COLUMNS: [&str; 20] = [
     "backward bytes a step",
     "backward bits/element",
     "measured rate",
+    "largest gradient error of a step",
+    "largest gradient error of a mean",
 ];
 
 fn number(value: Option<f64>) -> String {

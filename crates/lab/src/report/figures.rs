@@ -1,6 +1,7 @@
 //! What one run's records come to.
 
 use serde::Serialize;
+use thinwire_train::fidelity::FidelityReport;
 use thinwire_train::metrics::{Direction, RunReport, StageTimes, StepRecord};
 
 use super::spread::Quartiles;
@@ -31,8 +32,9 @@ pub struct Figures {
 pub struct LossPoint {
     /// The step, from 1.
     pub step: u64,
-    /// Seconds of training at its end: the sum over the steps, without evaluations and checkpoints.
-    pub seconds: f64,
+    /// Seconds of training at its end: the sum over the steps, without evaluations and checkpoints. `None` where
+    /// gradients were compared between the steps.
+    pub seconds: Option<f64>,
     /// In nats a token.
     pub loss: f64,
 }
@@ -66,7 +68,7 @@ impl Figures {
         let mut clock = 0.0;
         let losses = steps.iter().map(|step| {
             clock += step.seconds;
-            LossPoint { step: step.step, seconds: clock, loss: step.loss }
+            LossPoint { step: step.step, seconds: Some(clock), loss: step.loss }
         });
         Self {
             losses: losses.collect(),
@@ -78,6 +80,12 @@ impl Figures {
             final_loss: report.map(|report| report.final_loss),
             heldout_perplexity: report.and_then(|report| report.heldout_perplexity),
         }
+    }
+
+    /// Those of a run whose gradients were compared: losses alone, its time is not that of training.
+    pub fn measured(report: &FidelityReport) -> Self {
+        let losses = (1..).zip(&report.losses).map(|(step, &loss)| LossPoint { step, seconds: None, loss });
+        Self { losses: losses.collect(), final_loss: report.losses.last().copied(), ..Self::default() }
     }
 
     /// Tokens a second in the median step.

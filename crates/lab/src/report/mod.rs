@@ -12,6 +12,7 @@ mod tests;
 mod write;
 
 use serde::Serialize;
+use thinwire_train::fidelity::Fidelity;
 
 use crate::experiment::{Coordinates, Experiment};
 use crate::folder::{Finished, Outcome};
@@ -61,6 +62,8 @@ pub struct ReportRow {
     pub speedups: Vec<Speedup>,
     /// From the reference of the same link, variant and seed.
     pub loss_difference: Option<LossDifference>,
+    /// Gradients compared, in the order of their steps; of a row that ran as stages, none.
+    pub fidelity: Vec<Fidelity>,
     /// What the links carried before the run.
     pub links_before: Vec<LinkRate>,
     /// The same after it.
@@ -112,9 +115,10 @@ impl Report {
 impl ReportRow {
     fn new(row: Finished, figures: Figures) -> Self {
         let Finished { at, outcome, links_before, links_after, command, .. } = row;
-        let error = match outcome {
-            Outcome::Done(_) => None,
-            Outcome::Failed(error) => Some(error),
+        let (error, fidelity) = match outcome {
+            Outcome::Done(_) => (None, Vec::new()),
+            Outcome::Measured(report) => (None, report.points),
+            Outcome::Failed(error) => (Some(error), Vec::new()),
         };
         Self {
             at,
@@ -122,6 +126,7 @@ impl ReportRow {
             figures,
             speedups: Vec::new(),
             loss_difference: None,
+            fidelity,
             links_before,
             links_after,
             command,

@@ -26,6 +26,7 @@ impl Table {
         let tables = [
             Self::throughput(report),
             Self::loss(report),
+            Self::fidelity(report),
             Self::traffic(report),
             Self::time(report),
             Self::links(report),
@@ -57,6 +58,22 @@ impl Table {
                 mean(group.heldout_perplexity, |perplexity| format!("{perplexity:.3}")),
             ]
         })
+    }
+
+    /// Gradients compared: one line for each comparison of each row.
+    fn fidelity(report: &Report) -> Self {
+        let header = ["step", "of the step", "of the mean", "steps in the mean"];
+        let rows = report.rows.iter().flat_map(|row| {
+            row.fidelity.iter().map(move |point| {
+                let error = |error: f64| format!("{error:.5}");
+                let errors = [error(point.step_error), error(point.mean_error)];
+                let cells = [&[point.step.to_string()], &errors[..], &[point.batches.to_string()]].concat();
+                seeded(report, &row.at).into_iter().chain(cells).collect()
+            })
+        });
+        let names = seeded_header(report).len();
+        let header = seeded_header(report).into_iter().chain(header.map(str::to_owned)).collect();
+        Self { title: "Relative squared error of the gradient", header, rows: rows.collect(), names }
     }
 
     fn traffic(report: &Report) -> Self {

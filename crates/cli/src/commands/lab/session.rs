@@ -7,17 +7,22 @@ use std::time::Instant;
 use thinwire_lab::experiment::{Experiment, Row};
 use thinwire_lab::folder::{Finished, Outcome};
 use thinwire_lab::network::{LinkRate, Network, NetworkError};
+use thinwire_train::fidelity::{self, Fidelity, FidelitySettings};
+use thinwire_train::run::Setup;
 use thinwire_train::config::{Config, LayerPlan, LoraConfig, ModelConfig, TrainConfig};
 
-use crate::error::{CommandError, one_line};
+use crate::error::{CommandError, one_line, say};
 use crate::launch::{self, Hosts};
 use crate::signals::Signals;
 use crate::stopped::Stopped;
+use crate::tokenizing::tokenizing;
 
 /// What the rows have in common.
 pub(super) struct Session<'a> {
     tolerance: f64,
     signals: &'a Signals,
+    /// Gradients are compared in this process, instead of stages being run.
+    fidelity: Option<FidelitySettings>,
     /// The command of a probe.
     probe: Vec<OsString>,
     /// That of the row before, which the next may share.
@@ -53,7 +58,9 @@ impl<'a> Session<'a> {
     ) -> Result<Self, CommandError> {
         let probe = vec![env::current_exe()?.into_os_string(), "probe".into()];
         let tolerance = experiment.lab.tolerance;
-        let mut session = Self { tolerance, signals, probe, network: None, maps: Vec::new(), taken: Vec::new() };
+        let fidelity = experiment.fidelity;
+        let mut session =
+            Self { tolerance, signals, fidelity, probe, network: None, maps: Vec::new(), taken: Vec::new() };
         for (row, finished) in kept {
             session.taken.push(finished.seconds);
             if row.config.pipeline.layers == LayerPlan::Auto {
@@ -95,6 +102,10 @@ impl<'a> Session<'a> {
     }
 
     fn run_between_measurements(&mut self, row: &Row, config: &Config) -> Result<Ran, CommandError> {
+        if let Some(settings) = self.fidelity {
+            let outcome = compare_gradients(config, settings);
+            return Ok(Ran { before: Vec::new(), after: Vec::new(), outcome });
+        }
         let Some(rate) = row.at.rate else {
             let outcome = self.train(config, Hosts::Here)?;
             return Ok(Ran { before: Vec::new(), after: Vec::new(), outcome });
@@ -149,6 +160,20 @@ impl Split {
     fn of(config: &Config) -> Self {
         let Config { model, lora, train, pipeline, .. } = config.clone();
         Self { stages: pipeline.stages, model, lora, train }
+    }
+}
+
+/// Trains in this process and compares gradients. A signal ends the process.
+fn compare_gradients(config: &Config, settings: FidelitySettings) -> Outcome {
+    let told = |point: &Fidelity| {
+        let Fidelity { step, step_error, mean_error, .. } = point;
+        say(format!("step {step}   gradient error {step_error:.5}, of the mean {mean_error:.5}\n"));
+    };
+    let measured = Setup::load_with(config.clone(), &mut tokenizing())
+        .and_then(|setup| fidelity::measure(setup, settings, &mut { told }));
+    match measured {
+        Ok(report) => Outcome::Measured(report),
+        Err(error) => Outcome::Failed(one_line(&error)),
     }
 }
 

@@ -33,9 +33,14 @@ pub(super) fn plots(report: &Report) -> io::Result<Vec<Plot>> {
             plots.push(Plot { name, caption, svg });
             seen.push(drawn);
         }
+        if curves.iter().flat_map(|(_, curve)| curve).all(|point| point.seconds.is_none()) {
+            continue;
+        }
         let caption =
             format!("Loss against wall-clock time of training{}", about(link.as_ref(), variant.as_ref()));
-        let svg = chart(report, &curves, &caption, "seconds of training", |point| point.seconds)?;
+        let svg = chart(report, &curves, &caption, "seconds of training", |point| {
+            point.seconds.unwrap_or(f64::NAN)
+        })?;
         plots.push(Plot { name: file_name("loss-time", &place), caption, svg });
     }
     Ok(plots)
@@ -55,7 +60,8 @@ fn curves(report: &Report, variant: Option<&String>, link: Option<&String>) -> V
             let count = points.len() as f64;
             let over =
                 |figure: fn(&LossPoint) -> f64| points.iter().map(|point| figure(point)).sum::<f64>() / count;
-            LossPoint { step, seconds: over(|point| point.seconds), loss: over(|point| point.loss) }
+            let seconds = points.iter().map(|point| point.seconds).sum::<Option<f64>>();
+            LossPoint { step, seconds: seconds.map(|sum| sum / count), loss: over(|point| point.loss) }
         };
         steps.into_iter().map(mean).collect()
     };

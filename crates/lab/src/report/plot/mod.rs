@@ -1,6 +1,7 @@
 //! The report's pictures, as SVG.
 
 mod axis;
+mod fidelity;
 mod lines;
 mod loss;
 mod speed;
@@ -43,6 +44,7 @@ const COLORS: [RGBColor; 6] = [
 pub(super) fn all(report: &Report) -> io::Result<Vec<Plot>> {
     let mut plots = speed::plots(report)?;
     plots.extend(loss::plots(report)?);
+    plots.extend(fidelity::plots(report)?);
     plots.extend(time::plots(report)?);
     Ok(plots)
 }
