@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &["train"],
     &["stage"],
     &["eval"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 13] = [
     &["codec", "roundtrip"],
     &["bench", "codec"],
     &["bench", "train"],
+    &["lab"],
     &["inspect"],
     &["key"],
 ];
@@ -37,7 +38,8 @@ fn options(text: &str, front: &str) -> BTreeSet<String> {
 fn the_page_is_complete() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md")).unwrap();
-    for name in ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "inspect", "key"]
+    for name in
+        ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "inspect", "key"]
     {
         let section = page.split("\n## ").find(|section| section.starts_with(&format!("thinwire {name}\n")));
         let documented = options(section.unwrap(), "| `");
@@ -52,6 +54,9 @@ fn the_page_is_complete() {
     let listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(
         listed,
-        ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "inspect", "key", "help"]
+        [
+            "train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "inspect",
+            "key", "help"
+        ]
     );
 }

@@ -36,9 +36,9 @@ commands! {
     export: Export,
     codec: Codec,
     bench: Bench,
+    lab: Lab,
     inspect: Inspect,
     key: Key,
-    lab: Lab,
     #[command(hide = true)]
     probe: Probe,
 }

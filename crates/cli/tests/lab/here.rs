@@ -11,7 +11,8 @@ use super::recipe::{fail, failed, succeed};
 fn the_matrix_is_shown_and_nothing_is_run() {
     let lab = Lab::new(SETTINGS);
     let matrix = succeed(&mut lab.command(&["--dry-run", "--set", "train.steps=3"]));
-    let names: Vec<&str> = matrix["rows"].as_array().unwrap().iter().map(|row| row["setting"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        matrix["rows"].as_array().unwrap().iter().map(|row| row["setting"].as_str().unwrap()).collect();
     assert_eq!(names, ["f32", "tah"]);
     let command = matrix["rows"][1]["command"].to_string();
     assert!(command.contains("pipeline.tied=tah:g=32") && command.contains("train.steps=3"), "{command}");
@@ -31,7 +32,10 @@ fn rows_that_fail_are_in_the_report_and_rows_that_are_done_are_kept() {
     let output = lab.command(&[]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("row 3 of 3: diverges / seed 1, about ") && text.contains("1 of 3 rows failed"), "{text}");
+    assert!(
+        text.contains("row 3 of 3: diverges / seed 1, about ") && text.contains("1 of 3 rows failed"),
+        "{text}"
+    );
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report, lab.report());
     let rows = report["rows"].as_array().unwrap();
@@ -41,7 +45,10 @@ fn rows_that_fail_are_in_the_report_and_rows_that_are_done_are_kept() {
         assert_eq!((row["error"].is_null(), row["losses"].as_array().unwrap().len()), (true, 6));
         let [first, second] = &row["stages"].as_array().unwrap()[..] else { panic!("two stages") };
         let peaks = [first, second].map(|stage| stage["peak_memory"].as_u64());
-        assert!(!cfg!(target_os = "linux") || peaks.iter().all(|peak| peak.unwrap() > 1_000_000), "{peaks:?}");
+        assert!(
+            !cfg!(target_os = "linux") || peaks.iter().all(|peak| peak.unwrap() > 1_000_000),
+            "{peaks:?}"
+        );
     }
     let bits = |row: &Value| row["forward"]["bits_per_element"].as_f64().unwrap();
     assert!((bits(&rows[0]) - 32.0).abs() < 0.1 && bits(&rows[1]) < 6.0);
@@ -77,6 +84,9 @@ fn a_failure_may_end_the_experiment() {
     "#;
     lab.write(&format!("{text}{settings}"));
     let error = failed(&lab.command(&[]).output().unwrap());
-    assert!(error.contains("error: the row f32 / seed 1 failed: ") && !error.contains("row 2 of 2"), "{error}");
+    assert!(
+        error.contains("error: the row f32 / seed 1 failed: ") && !error.contains("row 2 of 2"),
+        "{error}"
+    );
     assert!(!lab.path("report.json").exists() && !lab.path("rows/later").exists());
 }

@@ -23,14 +23,16 @@ fn namespace(id: u32) -> Option<PathBuf> {
 
 /// Processes in one of these namespaces.
 fn processes_in(namespaces: &BTreeSet<PathBuf>) -> Vec<u32> {
-    let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let ids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     ids.filter(|id| namespace(*id).is_some_and(|own| namespaces.contains(&own))).collect()
 }
 
 /// Starts the experiment and waits until its second row trains; the namespaces of its stages.
 fn start(lab: &Lab, arguments: &[&str]) -> (Running, BTreeSet<PathBuf>) {
-    let running = Running::launcher(&mut lab.command(arguments), &lab.recipe.path(""));
     let metrics = lab.path("rows/4mbit/tah/seed-1/metrics.jsonl");
+    let _ = fs::remove_file(&metrics); // of an earlier start
+    let running = Running::launcher(&mut lab.command(arguments), &lab.recipe.path(""));
     wait_for(|| fs::read_to_string(&metrics).is_ok_and(|text| text.contains('\n')).then_some(()));
     let namespaces: BTreeSet<_> = running.stages().iter().filter_map(|(id, _)| namespace(*id)).collect();
     assert_eq!(namespaces.len(), 2, "each stage has a machine of its own");
@@ -81,7 +83,10 @@ fn an_experiment_that_is_stopped_goes_on() {
     let output = running.output();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{text}");
-    assert!(text.contains("the experiment was stopped by SIGINT with 1 of 2 rows done; --resume keeps them"), "{text}");
+    assert!(
+        text.contains("the experiment was stopped by SIGINT with 1 of 2 rows done; --resume keeps them"),
+        "{text}"
+    );
     assert!(output.stdout.is_empty());
 
     // Shortened, the second row comes to its end; the first is as it was.

@@ -54,6 +54,9 @@ fn links_that_are_not_as_asked_for_make_no_row() {
     assert_eq!(output.status.code(), Some(1));
     let report = lab.report();
     let error = report["rows"][0]["error"].as_str().unwrap();
-    assert!(error.contains("the link from stage 0 to stage 1 carries ") && error.contains("rate of 5mbit"), "{error}");
+    assert!(
+        error.contains("the link from stage 0 to stage 1 carries ") && error.contains("rate of 5mbit"),
+        "{error}"
+    );
     assert!(!lab.path("rows/5mbit/f32/seed-1/metrics.jsonl").exists(), "nothing was trained");
 }

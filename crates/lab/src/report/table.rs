@@ -26,6 +26,7 @@ impl Table {
         let tables = [
             Self::throughput(report),
             Self::loss(report),
+            Self::steps(report),
             Self::traffic(report),
             Self::time(report),
             Self::links(report),
@@ -55,6 +56,22 @@ impl Table {
                 mean(group.last_loss_difference, percent),
                 or_none(group.largest_loss_difference, |share| format!("{:.2} %", 100.0 * share)),
                 mean(group.heldout_perplexity, |perplexity| format!("{perplexity:.3}")),
+            ]
+        })
+    }
+
+    /// How much the steps of one run differ.
+    fn steps(report: &Report) -> Self {
+        let header = ["steps", "seconds a step", "tokens/s", "first quartile", "third quartile"];
+        Self::of_rows("Steps", header, report, |row| {
+            let speed = row.figures.tokens_per_second;
+            let whole = |speed: f64| format!("{speed:.0}");
+            vec![
+                row.figures.losses.len().to_string(),
+                or_none(row.figures.step_seconds, |seconds| format!("{seconds:.3}")),
+                or_none(speed.map(|speed| speed.median), whole),
+                or_none(speed.map(|speed| speed.low), whole),
+                or_none(speed.map(|speed| speed.high), whole),
             ]
         })
     }

@@ -248,7 +248,7 @@ fn the_page_escapes_names_and_closes_its_tags() {
     for text in [
         "A &lt;b&gt;title&lt;/b&gt; &amp; more",
         "tah &lt;i&gt;&quot;4&quot;",
-        "4.00x",
+        "5.00x ± 1.41x",
         "Thinwire 1.2.3",
         "thinwire lab &lt;e&gt;",
     ] {
