@@ -307,12 +307,7 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "pipeline.stages=0", "pipeline.stages = 0: expected from 1 to 6"),
         (SMALL, "pipeline.stages=7", "pipeline.stages = 7: expected from 1 to 6"),
         (SMALL, "pipeline.codec_threads=0", "pipeline.codec_threads = 0: expected from 1 to 1024"),
-        (
-            FULL,
-            "pipeline.latency=30s",
-            "pipeline.latency = 30s: expected below pipeline.deadline_seconds = 30",
-        ),
-        (SMALL, "pipeline.latency=20", "pipeline.latency: "),
+        (FULL, "pipeline.latency=30s", "pipeline.latency = 30s: expected below pipeline.deadline_seconds"),
         (SMALL, "pipeline.deadline_seconds=0", "pipeline.deadline_seconds = 0: expected above 0"),
         (SMALL, "pipeline.connect_seconds=nan", "pipeline.connect_seconds = NaN: expected above 0"),
         (
