@@ -22,7 +22,7 @@ use crate::stopped::Stopped;
 /// Run an experiment: a matrix of settings over throttled links, and a report of it.
 ///
 /// Every stage of a run is a process on a machine of its own, a network namespace, with links of the rate asked for. That
-/// needs Linux and root; an experiment without a [[link]] needs neither.
+/// needs Linux and root; an experiment without links of its own needs neither.
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
     /// The experiment.
