@@ -61,7 +61,8 @@ impl Lab {
                 Outcome::Done(report) => Some(&**report),
                 Outcome::Failed(_) => None,
             };
-            let figures = Figures::of(&steps(row)?, report, experiment.lab.warmup);
+            let rate = finished.links_before.first().map(|link| link.expected);
+            let figures = Figures::of(&steps(row)?, report, rate, experiment.lab.warmup);
             Ok((finished, figures))
         });
         let rows = rows.collect::<Result<Vec<_>, CommandError>>()?;

@@ -40,8 +40,10 @@ impl Report {
             number(difference.map(|difference| difference.last)),
             number(figures.forward.bytes_per_step),
             number(figures.forward.bits_per_element),
+            number(figures.forward.busy),
             number(figures.backward.bytes_per_step),
             number(figures.backward.bits_per_element),
+            number(figures.backward.busy),
             number(row.measured_rate()),
         ];
         let factor = |over: &String| row.speedups.iter().find(|one| one.over == *over).map(|one| one.factor);
@@ -57,7 +59,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 22] = [
     "rate",
     "latency",
     "variant",
@@ -75,8 +77,10 @@ const COLUMNS: [&str; 20] = [
     "last loss difference",
     "forward bytes a step",
     "forward bits/element",
+    "forward link busy",
     "backward bytes a step",
     "backward bits/element",
+    "backward link busy",
     "measured rate",
 ];
 

@@ -77,17 +77,28 @@ impl Table {
     }
 
     fn traffic(report: &Report) -> Self {
-        let header =
-            ["forward a step", "bits/element", "backward a step", "bits/element", "configured", "measured"];
+        let header = [
+            "forward a step",
+            "bits/element",
+            "link busy",
+            "backward a step",
+            "bits/element",
+            "link busy",
+            "rate",
+            "measured",
+        ];
         Self::of_rows("Traffic", header, report, |row| {
             let bytes = |bytes: Option<f64>| or_none(bytes, |bytes| text::bytes(bytes as u64));
             let bits = |bits| or_none(bits, |bits| format!("{bits:.3}"));
+            let busy = |share| or_none(share, |share: f64| format!("{:.1} %", 100.0 * share));
             let (forward, backward) = (row.figures.forward, row.figures.backward);
             vec![
                 bytes(forward.bytes_per_step),
                 bits(forward.bits_per_element),
+                busy(forward.busy),
                 bytes(backward.bytes_per_step),
                 bits(backward.bits_per_element),
+                busy(backward.busy),
                 or_none(row.at.rate, |rate| text::bit_rate(rate.rate().bits_per_second() as f64)),
                 or_none(row.measured_rate(), text::bit_rate),
             ]
