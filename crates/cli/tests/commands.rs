@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 15] = [
     &["train"],
     &["stage"],
     &["eval"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["codec", "roundtrip"],
     &["bench", "codec"],
     &["bench", "train"],
+    &["lab"],
     &["plan"],
     &["inspect"],
     &["key"],
@@ -39,7 +40,7 @@ fn the_page_is_complete() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md")).unwrap();
     for name in
-        ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "plan", "inspect", "key"]
+        ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "plan", "inspect", "key"]
     {
         let section = page.split("\n## ").find(|section| section.starts_with(&format!("thinwire {name}\n")));
         let documented = options(section.unwrap(), "| `");
@@ -55,7 +56,7 @@ fn the_page_is_complete() {
     assert_eq!(
         listed,
         [
-            "train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "plan", "inspect",
+            "train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "plan", "inspect",
             "key", "help"
         ]
     );

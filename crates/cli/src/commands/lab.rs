@@ -22,7 +22,7 @@ use crate::stopped::Stopped;
 /// Run an experiment: a matrix of settings over throttled links, and a report of it.
 ///
 /// Every stage of a run is a process on a machine of its own, a network namespace, with links of the rate asked for. That
-/// needs Linux and root; an experiment without a [[link]] needs neither.
+/// needs Linux and root; an experiment without links of its own needs neither.
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
     /// The experiment.
@@ -57,13 +57,14 @@ impl Lab {
         Report::remove(folder.path())?;
         let finished = self.run_rows(&experiment, &folder, &rows, &signals)?;
         let rows = rows.iter().zip(finished).map(|(row, finished)| {
-            let warmup = experiment.lab.warmup;
+            let rate = finished.links_before.first().map(|link| link.expected);
+            let of_run = |report| Ok(Figures::of(&steps(row)?, report, rate, experiment.lab.warmup));
             let figures = match &finished.outcome {
-                Outcome::Done(report) => Figures::of(&steps(row)?, Some(report), warmup),
-                Outcome::Measured(report) => Figures::measured(report),
-                Outcome::Failed(_) => Figures::of(&steps(row)?, None, warmup),
+                Outcome::Done(report) => of_run(Some(report)),
+                Outcome::Measured(report) => Ok(Figures::measured(report)),
+                Outcome::Failed(_) => of_run(None),
             };
-            Ok((finished, figures))
+            figures.map(|figures| (finished, figures))
         });
         let rows = rows.collect::<Result<Vec<_>, CommandError>>()?;
         let command: Vec<String> = env::args().skip(1).collect();

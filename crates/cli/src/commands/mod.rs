@@ -37,9 +37,9 @@ commands! {
     codec: Codec,
     bench: Bench,
     plan: Plan,
+    lab: Lab,
     inspect: Inspect,
     key: Key,
-    lab: Lab,
     #[command(hide = true)]
     probe: Probe,
 }

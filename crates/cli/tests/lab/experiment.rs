@@ -73,7 +73,8 @@ pub(crate) fn can_have_networks(what: &str) -> bool {
     match Network::chain(1, "1mbit".parse().unwrap()) {
         Ok(_) => true,
         Err(NetworkError::Unsupported | NetworkError::Namespace { .. } | NetworkError::Start { .. }) => {
-            writeln!(io::stderr(), "NOT RUN: {what}; it needs Linux, root, `ip` and `tc`").unwrap();
+            let mut stderr = io::stderr();
+            writeln!(stderr, "NOT RUN: {what}; it needs Linux, root, `ip` and `tc`").unwrap();
             false
         }
         Err(error) => panic!("{error}"),

@@ -30,8 +30,9 @@ fn processes_in(namespaces: &BTreeSet<PathBuf>) -> Vec<u32> {
 
 /// Starts the experiment and waits until its second row trains; the namespaces of its stages.
 fn start(lab: &Lab, arguments: &[&str]) -> (Running, BTreeSet<PathBuf>) {
-    let running = Running::launcher(&mut lab.command(arguments), &lab.recipe.path(""));
     let metrics = lab.path("rows/4mbit/tah/seed-1/metrics.jsonl");
+    let _ = fs::remove_file(&metrics); // of an earlier start
+    let running = Running::launcher(&mut lab.command(arguments), &lab.recipe.path(""));
     wait_for(|| fs::read_to_string(&metrics).is_ok_and(|text| text.contains('\n')).then_some(()));
     let namespaces: BTreeSet<_> = running.stages().iter().filter_map(|(id, _)| namespace(*id)).collect();
     assert_eq!(namespaces.len(), 2, "each stage has a machine of its own");

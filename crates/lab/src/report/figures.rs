@@ -46,6 +46,9 @@ pub struct Traffic {
     pub bytes_per_step: Option<f64>,
     /// The codec's, over the whole run.
     pub bits_per_element: Option<f64>,
+    /// The share of the median step's time for which the link that carries most is taken by its bytes, at the rate that
+    /// it should have.
+    pub busy: Option<f64>,
 }
 
 /// One stage.
@@ -62,8 +65,8 @@ pub struct StageFigures {
 
 impl Figures {
     /// The figures of `steps`, of which the first `warmup` are left out where speed counts, and of the `report` of a run
-    /// that ended well.
-    pub fn of(steps: &[StepRecord], report: Option<&RunReport>, warmup: u64) -> Self {
+    /// that ended well. Links carry `rate` bits of data a second, if that is known.
+    pub fn of(steps: &[StepRecord], report: Option<&RunReport>, rate: Option<u64>, warmup: u64) -> Self {
         let warm: Vec<&StepRecord> = steps.iter().filter(|step| step.step > warmup).collect();
         let mut clock = 0.0;
         let losses = steps.iter().map(|step| {
@@ -74,8 +77,8 @@ impl Figures {
             losses: losses.collect(),
             tokens_per_second: Quartiles::of(warm.iter().map(|step| step.tokens as f64 / step.seconds)),
             step_seconds: Quartiles::of(warm.iter().map(|step| step.seconds)).map(|all| all.median),
-            forward: Traffic::of(&warm, report, Direction::Forward),
-            backward: Traffic::of(&warm, report, Direction::Backward),
+            forward: Traffic::of(&warm, report, rate, Direction::Forward),
+            backward: Traffic::of(&warm, report, rate, Direction::Backward),
             stages: stages(&warm, report),
             final_loss: report.map(|report| report.final_loss),
             heldout_perplexity: report.and_then(|report| report.heldout_perplexity),
@@ -95,12 +98,22 @@ impl Figures {
 }
 
 impl Traffic {
-    fn of(steps: &[&StepRecord], report: Option<&RunReport>, direction: Direction) -> Self {
+    fn of(
+        steps: &[&StepRecord],
+        report: Option<&RunReport>,
+        rate: Option<u64>,
+        direction: Direction,
+    ) -> Self {
+        let seconds = Quartiles::of(steps.iter().map(|step| step.seconds)).map(|all| all.median);
         // The median leaves out the steps that an evaluation came before, whose traffic counts with theirs.
-        let bytes = steps.iter().map(|step| {
-            let links = step.links.iter().filter(|link| link.direction == direction);
-            links.map(|link| link.bytes as f64).sum()
-        });
+        let median = |bytes: fn(&mut dyn Iterator<Item = f64>) -> f64| {
+            let all = steps.iter().map(|step| {
+                let links = step.links.iter().filter(|link| link.direction == direction);
+                bytes(&mut links.map(|link| link.bytes as f64))
+            });
+            Quartiles::of(all).map(|all| all.median).filter(|bytes| *bytes > 0.0)
+        };
+        let most = median(|links| links.fold(0.0, f64::max));
         let (mut bits, mut elements) = (0.0, 0.0);
         for link in report.into_iter().flat_map(|report| &report.links) {
             if let Some(each) = link.bits_per_element.filter(|_| link.direction == direction) {
@@ -109,8 +122,12 @@ impl Traffic {
             }
         }
         Self {
-            bytes_per_step: Quartiles::of(bytes).map(|all| all.median).filter(|bytes| *bytes > 0.0),
+            bytes_per_step: median(|links| links.sum()),
             bits_per_element: (elements > 0.0).then(|| bits / elements),
+            busy: rate
+                .zip(most)
+                .zip(seconds)
+                .map(|((rate, most), seconds)| most * 8.0 / rate as f64 / seconds),
         }
     }
 }

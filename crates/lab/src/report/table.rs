@@ -27,6 +27,7 @@ impl Table {
             Self::throughput(report),
             Self::loss(report),
             Self::fidelity(report),
+            Self::steps(report),
             Self::traffic(report),
             Self::time(report),
             Self::links(report),
@@ -76,18 +77,45 @@ impl Table {
         Self { title: "Relative squared error of the gradient", header, rows: rows.collect(), names }
     }
 
+    /// How much the steps of one run differ.
+    fn steps(report: &Report) -> Self {
+        let header = ["steps", "seconds a step", "tokens/s", "first quartile", "third quartile"];
+        Self::of_rows("Steps", header, report, |row| {
+            let speed = row.figures.tokens_per_second;
+            let whole = |speed: f64| format!("{speed:.0}");
+            vec![
+                row.figures.losses.len().to_string(),
+                or_none(row.figures.step_seconds, |seconds| format!("{seconds:.3}")),
+                or_none(speed.map(|speed| speed.median), whole),
+                or_none(speed.map(|speed| speed.low), whole),
+                or_none(speed.map(|speed| speed.high), whole),
+            ]
+        })
+    }
+
     fn traffic(report: &Report) -> Self {
-        let header =
-            ["forward a step", "bits/element", "backward a step", "bits/element", "configured", "measured"];
+        let header = [
+            "forward a step",
+            "bits/element",
+            "link busy",
+            "backward a step",
+            "bits/element",
+            "link busy",
+            "rate",
+            "measured",
+        ];
         Self::of_rows("Traffic", header, report, |row| {
             let bytes = |bytes: Option<f64>| or_none(bytes, |bytes| text::bytes(bytes as u64));
             let bits = |bits| or_none(bits, |bits| format!("{bits:.3}"));
+            let busy = |share| or_none(share, |share: f64| format!("{:.1} %", 100.0 * share));
             let (forward, backward) = (row.figures.forward, row.figures.backward);
             vec![
                 bytes(forward.bytes_per_step),
                 bits(forward.bits_per_element),
+                busy(forward.busy),
                 bytes(backward.bytes_per_step),
                 bits(backward.bits_per_element),
+                busy(backward.busy),
                 or_none(row.at.rate, |rate| text::bit_rate(rate.rate().bits_per_second() as f64)),
                 or_none(row.measured_rate(), text::bit_rate),
             ]

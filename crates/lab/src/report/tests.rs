@@ -97,7 +97,7 @@ fn row(
     let time = |step: u64| if step == 1 { 100.0 } else { seconds };
     let steps: Vec<_> = (1..).zip(losses).map(|(number, loss)| step(number, *loss, time(number))).collect();
     let report = failed.is_none().then(|| run_report(*losses.last().unwrap()));
-    let figures = Figures::of(&steps, report.as_ref(), 1);
+    let figures = Figures::of(&steps, report.as_ref(), Some(4_000), 1);
     let measured = |measured| vec![LinkRate { from: 0, to: 1, measured, expected: 4_780_000 }];
     let finished = Finished {
         at: Coordinates {
@@ -148,6 +148,7 @@ fn a_row_says_what_its_records_come_to() {
     assert_eq!(figures.losses.iter().map(|point| point.seconds).collect::<Vec<_>>(), [100.0, 102.0, 104.0]);
     assert_eq!((figures.forward.bytes_per_step, figures.backward.bytes_per_step), (Some(250.0), Some(300.0)));
     assert_eq!((figures.forward.bits_per_element, figures.backward.bits_per_element), (Some(5.0), None));
+    assert_eq!((figures.forward.busy, figures.backward.busy), (Some(0.25), Some(0.3)));
     let [first, second] = &figures.stages[..] else { panic!("two stages") };
     assert_eq!((first.shares.compute, first.shares.wait, first.shares.send), (0.5, 0.5, 0.25));
     assert_eq!((second.shares.compute, first.peak_memory, second.peak_memory), (0.75, None, Some(7)));
@@ -248,7 +249,7 @@ fn the_page_escapes_names_and_closes_its_tags() {
     for text in [
         "A &lt;b&gt;title&lt;/b&gt; &amp; more",
         "tah &lt;i&gt;&quot;4&quot;",
-        "4.00x",
+        "5.00x ± 1.41x",
         "Thinwire 1.2.3",
         "thinwire lab &lt;e&gt;",
     ] {

@@ -85,6 +85,7 @@ backward = "fixed:bits=8,group=32"
 tied = "bf16"
 codec_threads = 2
 bandwidth = "100mbit"
+latency = "20ms"
 deadline_seconds = 30
 connect_seconds = 5
 non_finite = "skip-step"
@@ -98,6 +99,7 @@ dir = "memory"
 before = 2
 forward = "raw:dtype=bf16"
 bandwidth = 1000000
+latency = "1.5s"
 
 [[stage]]
 address = "10.0.0.1:7000"
@@ -151,6 +153,9 @@ fn every_key_of_the_contract_is_read() {
     assert_eq!(config.pipeline.boundary(2).forward.to_string(), "raw:dtype=bf16");
     assert_eq!(config.pipeline.boundary(2).backward, config.pipeline.backward);
     assert_eq!(config.pipeline.boundary(3).bandwidth, Bandwidth::new(100_000_000));
+    let latencies =
+        [2, 3].map(|before| config.pipeline.boundary(before).latency.unwrap().duration().as_millis());
+    assert_eq!(latencies, [1500, 20]);
     assert_eq!(config.pipeline.manual_map(4).unwrap().unwrap().boundaries(), [2, 3]);
     let memory =
         MemoryConfig { place: MemoryPlace::File, limit: ByteSize(2_000_000_000), dir: Some("memory".into()) };
@@ -331,6 +336,7 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
             "pipeline.boundary=[{before=2,backward='aqsgd'}]",
             "pipeline.boundary[0].backward = aqsgd:bits=4,group=64,keep=f32,first=f32: expected a codec of",
         ),
+        (FULL, "pipeline.latency=30s", "pipeline.latency = 30s: expected below pipeline.deadline_seconds"),
         (SMALL, "pipeline.deadline_seconds=0", "pipeline.deadline_seconds = 0: expected above 0"),
         (SMALL, "pipeline.connect_seconds=nan", "pipeline.connect_seconds = NaN: expected above 0"),
         (

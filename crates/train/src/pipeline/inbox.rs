@@ -265,7 +265,7 @@ mod tests {
         // All are on their way at the same time, so the last is due 7 ms after the first and not 7 latencies.
         for index in 0..8 {
             let due = sent + Duration::from_millis(index.into()) + latency;
-            let early = due - Duration::from_millis(1);
+            let early = sent + Duration::from_millis(u64::from(index) + 19);
             let Taken::OnItsWay(left) = inbox.take(0, frame(index), early) else {
                 panic!("frame {index} is early")
             };
