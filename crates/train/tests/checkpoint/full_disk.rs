@@ -107,7 +107,7 @@ fn fill_up(dir: &Path) {
 fn remembered() -> [BoundaryMemory; 1] {
     let mut memory = RamMemory::new(9, u64::MAX);
     for sample in [2, 3, 5] {
-        memory.write(sample, &[sample as u8; 400]).unwrap();
+        memory.write(sample, &mut vec![sample as u8; 400]).unwrap();
     }
     [BoundaryMemory {
         before: 1,
@@ -127,7 +127,7 @@ fn a_full_disk_is_an_error_of_the_memory_on_it() {
         let mut memory = FileMemory::create(folder, 1000, LEN as u64).unwrap();
         let mut sample = 0;
         let error = loop {
-            if let Err(error) = memory.write(sample, &[sample as u8; LEN]) {
+            if let Err(error) = memory.write(sample, &mut vec![sample as u8; LEN]) {
                 break error;
             }
             sample += 1;
