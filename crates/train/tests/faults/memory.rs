@@ -48,7 +48,7 @@ fn another_split_or_another_format_begins_anew() {
     let resume = |config: &Config| {
         let (story, outcomes) = Plan { stop_at: Some(8), ..Plan::new(config, Resume::Newest) }.run();
         assert!(outcomes[0].is_err(), "the checkpoint stays");
-        assert!(story.iter().all(|events| losses(events).len() == 2));
+        assert_eq!(losses(&story[0]).len(), 2, "the other stages may be told before they can say so");
         story
     };
     assert_eq!(warnings(&resume(&split(3, &[]))), [""; 0]);
