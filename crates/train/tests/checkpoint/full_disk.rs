@@ -40,7 +40,8 @@ fn with_a_small_disk(name: &str, work: fn(&Path)) {
     let probe = on_a_small_disk(folder.path(), "true").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !probe.is_ok_and(|status| status.success()) {
         // Past the test harness, which would keep it to itself.
-        writeln!(io::stderr(), "NOT RUN: {name}; it needs root to mount a small disk").unwrap();
+        let text = format!("NOT RUN: {name}; it needs root to mount a small disk\n");
+        io::stderr().write_all(text.as_bytes()).unwrap();
         return;
     }
     let this = env::current_exe().unwrap();
@@ -141,7 +142,7 @@ fn a_full_disk_is_an_error_of_the_memory_on_it() {
         let mut kept = Vec::new();
         for before in 0..sample {
             memory.read(before, &mut kept).unwrap();
-            assert!(kept == [before as u8; LEN]);
+            assert!(kept == vec![before as u8; LEN]);
         }
     });
 }
