@@ -39,9 +39,10 @@ fn options(text: &str, front: &str) -> BTreeSet<String> {
 fn the_page_is_complete() {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md")).unwrap();
-    for name in
-        ["train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "plan", "inspect", "key"]
-    {
+    for name in [
+        "train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "plan", "inspect",
+        "key",
+    ] {
         let section = page.split("\n## ").find(|section| section.starts_with(&format!("thinwire {name}\n")));
         let documented = options(section.unwrap(), "| `");
         let commands = COMMANDS.iter().filter(|command| command[0] == name);
@@ -56,8 +57,8 @@ fn the_page_is_complete() {
     assert_eq!(
         listed,
         [
-            "train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "plan", "inspect",
-            "key", "help"
+            "train", "stage", "eval", "generate", "fetch", "export", "codec", "bench", "lab", "plan",
+            "inspect", "key", "help"
         ]
     );
 }

@@ -56,7 +56,8 @@ void thinwire_codec_free(thinwire_codec *codec);
 /* Bytes that hold any message of a tensor of this shape and format. */
 int thinwire_packed_size(const thinwire_codec *codec, thinwire_shape shape, int dtype, size_t *bytes);
 
-/* Encodes `values` to the front of `message`, which has room for `capacity` bytes, and stores the message's length. */
+/* Encodes `values` to the front of `message`, which has room for `capacity` bytes, and stores the message's length. To the
+ * codec aqsgd, which remembers samples, those of every tensor are the same ones, in order. */
 int thinwire_encode(thinwire_codec *codec, thinwire_shape shape, int dtype, const void *values, uint8_t *message,
                     size_t capacity, size_t *bytes);
 

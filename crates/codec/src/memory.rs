@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::mem;
 
 use thiserror::Error;
 
@@ -13,11 +14,12 @@ pub trait SampleMemory: Debug + Send {
     /// A sample that the memory was not made for, or one that cannot be read.
     fn read(&mut self, sample: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError>;
 
-    /// Keeps `kept`, which is not empty, for `sample`, instead of what was kept before.
+    /// Keeps the content of `kept`, which is not empty, for `sample`, instead of what was kept before. `kept` may have any
+    /// content afterwards.
     ///
     /// # Errors
     /// A sample that the memory was not made for, or one that it has no room for; then it keeps what it had.
-    fn write(&mut self, sample: u64, kept: &[u8]) -> Result<(), MemoryError>;
+    fn write(&mut self, sample: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError>;
 
     /// The samples that have been written, in ascending order.
     fn samples(&self) -> Vec<u64>;
@@ -69,7 +71,7 @@ pub enum MemoryError {
 /// A memory in this process.
 #[derive(Debug)]
 pub struct RamMemory {
-    kept: BTreeMap<u64, Box<[u8]>>,
+    kept: BTreeMap<u64, Vec<u8>>,
     bytes: u64,
     samples: u64,
     limit: u64,
@@ -94,19 +96,19 @@ impl SampleMemory for RamMemory {
         Ok(())
     }
 
-    fn write(&mut self, sample: u64, kept: &[u8]) -> Result<(), MemoryError> {
+    /// Exchanges the old content for the new one; only a first one is copied.
+    fn write(&mut self, sample: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError> {
         if sample >= self.samples {
             return Err(MemoryError::Unknown { sample, samples: self.samples });
         }
-        let before = self.kept.get_mut(&sample);
-        let old = before.as_ref().map_or(0, |before| before.len() as u64);
+        let old = self.kept.get(&sample).map_or(0, |old| old.len() as u64);
         let needed = self.bytes - old + kept.len() as u64;
         if needed > self.limit {
             return Err(MemoryError::Full { sample, needed, limit: self.limit });
         }
-        match before {
-            Some(before) if before.len() == kept.len() => before.copy_from_slice(kept),
-            _ => drop(self.kept.insert(sample, kept.into())),
+        match self.kept.get_mut(&sample) {
+            Some(old) => mem::swap(old, kept),
+            None => drop(self.kept.insert(sample, kept.clone())),
         }
         self.bytes = needed;
         Ok(())
@@ -133,7 +135,7 @@ impl SampleMemory for NoMemory {
         Ok(())
     }
 
-    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), MemoryError> {
+    fn write(&mut self, _: u64, _: &mut Vec<u8>) -> Result<(), MemoryError> {
         Ok(())
     }
 
@@ -156,11 +158,14 @@ mod tests {
         let mut kept = vec![9];
         memory.read(7, &mut kept).unwrap();
         assert!(kept.is_empty());
-        memory.write(7, &[1; 6]).unwrap();
-        assert_eq!(memory.write(3, &[2; 5]), Err(MemoryError::Full { sample: 3, needed: 11, limit: 10 }));
-        memory.write(7, &[3; 5]).unwrap();
-        memory.write(3, &[2; 5]).unwrap();
-        assert_eq!(memory.write(8, &[1]), Err(MemoryError::Unknown { sample: 8, samples: 8 }));
+        memory.write(7, &mut vec![1; 6]).unwrap();
+        assert_eq!(
+            memory.write(3, &mut vec![2; 5]),
+            Err(MemoryError::Full { sample: 3, needed: 11, limit: 10 })
+        );
+        memory.write(7, &mut vec![3; 5]).unwrap();
+        memory.write(3, &mut vec![2; 5]).unwrap();
+        assert_eq!(memory.write(8, &mut vec![1]), Err(MemoryError::Unknown { sample: 8, samples: 8 }));
         memory.read(7, &mut kept).unwrap();
         assert_eq!((kept, memory.samples(), memory.bytes()), (vec![3; 5], vec![3, 7], 10));
     }

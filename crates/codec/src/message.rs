@@ -225,12 +225,24 @@ pub(crate) fn read_header(id: CodecId, bytes: &[u8], expected: usize) -> Result<
 
 /// The largest magnitude, not finite if any value is not. Bit patterns without a sign order like magnitudes.
 pub(crate) fn max_abs<E: Element>(workers: &Workers, x: &[E]) -> f32 {
-    let max = AtomicU32::new(0);
+    let max = Max::default();
     let part = x.len().div_ceil(workers.worth(x.len())).max(1);
-    workers.for_each(x.chunks(part), |x| {
-        max.fetch_max(workers.isa.run(MaxAbs(x)).to_bits(), Ordering::Relaxed);
-    });
-    f32::from_bits(max.into_inner())
+    workers.for_each(x.chunks(part), |x| max.note(workers.isa.run(MaxAbs(x))));
+    max.into_inner()
+}
+
+/// The largest of the magnitudes that several threads find, not finite if any is not.
+#[derive(Debug, Default)]
+pub(crate) struct Max(AtomicU32);
+
+impl Max {
+    pub(crate) fn note(&self, magnitude: f32) {
+        self.0.fetch_max(magnitude.to_bits(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn into_inner(self) -> f32 {
+        f32::from_bits(self.0.into_inner())
+    }
 }
 
 pub(crate) fn first_non_finite<E: Element>(x: &[E]) -> EncodeError {

@@ -58,7 +58,7 @@ fn what_boundaries_remember_is_listed_and_verified() {
     fs::remove_file(&path).unwrap();
     assert_eq!(inspect(&run.dir(), &[])["missing"], json!(["boundary-0002.received.bf16"]));
     edit_manifest(&run.step(4), |manifest| {
-        manifest["memory"][0]["name"] = json!("../boundary-0002.sent.bf16")
+        manifest["memory"][0]["name"] = json!("../boundary-0002.sent.bf16");
     });
     assert!(refused(&run.step(4), &[]).contains("name of memory 0: expected a boundary's"));
 }

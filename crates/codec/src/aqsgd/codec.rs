@@ -105,18 +105,17 @@ impl Aqsgd {
         let (header, message) = out.split_at_mut(BLOCK_HEADER_LEN);
         Block::write_header(end.name(i), checksum, header);
         let length = if checksum.is_some() {
-            end.recall(workers, i)?;
-            end.subtract(workers, i, x);
+            end.subtract(workers, i, x)?;
             let length = difference.encode_values(shape, end.sample_mut(i), message)?;
             difference.decode_values(shape, &message[..length], end.sample_mut(i)).expect(OWN);
-            end.add(workers, i);
+            end.add(workers, i)?;
             length
         } else {
             let length = first.encode_values(shape, x, message)?;
             first.decode_values(shape, &message[..length], end.sample_mut(i)).expect(OWN);
+            end.keep_first(workers, i);
             length
         };
-        end.keep(workers, i);
         Ok(BLOCK_HEADER_LEN + length)
     }
 
@@ -146,16 +145,18 @@ impl Aqsgd {
             }
             if checksum.is_some() {
                 difference.decode_values(sample(shape), message, end.sample_mut(i))?;
-                end.recall(workers, i)?;
-                end.add(workers, i);
+                end.add(workers, i)?;
             } else {
                 first.decode_values(sample(shape), message, end.sample_mut(i))?;
+                end.keep_first(workers, i);
             }
-            end.keep(workers, i);
+            let values = &*end.sample_mut(i);
+            let magnitude = f64::from(workers.enter(values.len(), || max_abs(workers, values)));
+            if magnitude > dtype.overflow() {
+                return Err(DecodeError::Range { magnitude, dtype });
+            }
         }
-        let values = &end.values;
-        let magnitude = f64::from(workers.enter(values.len(), || max_abs(workers, values)));
-        if magnitude > dtype.overflow() { Err(DecodeError::Range { magnitude, dtype }) } else { Ok(()) }
+        Ok(())
     }
 
     fn decode_values<E: Element>(

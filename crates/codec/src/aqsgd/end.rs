@@ -1,7 +1,11 @@
+use std::marker::PhantomData;
+
+use half::{bf16, f16};
+
 use crate::element::Element;
 use crate::kernel::LANES;
 use crate::kernel::difference::{Add, Subtract};
-use crate::message::Payload;
+use crate::message::{Max, Payload};
 use crate::raw::{Raw, RawSettings};
 use crate::scale::MessageScale;
 use crate::threads::Workers;
@@ -12,15 +16,15 @@ use crate::{DType, MemoryError, SampleMemory};
 pub(super) struct End {
     memory: Box<dyn SampleMemory>,
     /// The number format of the memory.
-    keep: Raw,
+    keep: DType,
     /// Those of the message come first.
     samples: Vec<Sample>,
     /// Samples of the message.
     count: usize,
+    /// Values of a sample.
+    len: usize,
     /// The tensor as the receiver has it.
     pub(super) values: Vec<f32>,
-    /// What is remembered of the sample that is being worked on.
-    m: Vec<f32>,
 }
 
 /// A sample of the message.
@@ -33,8 +37,7 @@ struct Sample {
 
 impl End {
     pub(super) fn new(keep: DType, memory: Box<dyn SampleMemory>) -> Self {
-        let keep = Raw(RawSettings { dtype: keep });
-        Self { memory, keep, samples: Vec::new(), count: 0, values: Vec::new(), m: Vec::new() }
+        Self { memory, keep, samples: Vec::new(), count: 0, len: 0, values: Vec::new() }
     }
 
     /// Begins a message of `samples` samples of `len` values each.
@@ -45,9 +48,8 @@ impl End {
         len: usize,
     ) -> Result<(), MemoryError> {
         self.samples.resize_with(self.samples.len().max(samples), Sample::default);
-        self.count = samples;
         self.values.resize(samples * len, 0.0);
-        self.m.resize(len, 0.0);
+        (self.count, self.len) = (samples, len);
         for (sample, name) in self.samples.iter_mut().zip(names) {
             sample.name = name;
             self.memory.read(name, &mut sample.kept)?;
@@ -68,53 +70,85 @@ impl End {
 
     /// The values of sample `i` of the message.
     pub(super) fn sample_mut(&mut self, i: usize) -> &mut [f32] {
-        &mut self.values[i * self.m.len()..][..self.m.len()]
+        &mut self.values[i * self.len..][..self.len]
     }
 
-    /// Recalls `m`, what is remembered of sample `i`: 0 for tokens that it does not have.
-    pub(super) fn recall(&mut self, workers: &Workers, i: usize) -> Result<(), MemoryError> {
-        let Sample { name, kept } = &self.samples[i];
-        let size = self.keep.0.dtype.size();
-        let values = self.m.len().min(kept.len() / size);
-        let (m, missing) = self.m.split_at_mut(values);
-        missing.fill(0.0);
-        let bytes = &kept[..values * size];
-        let read = self.keep.decode(workers, &bytes.len(), bytes, MessageScale::ONE, m);
-        read.map_err(|_| MemoryError::Damaged { sample: *name })
-    }
-
-    /// Makes `x - m` the values of sample `i`, which has been recalled.
-    pub(super) fn subtract<E: Element>(&mut self, workers: &Workers, i: usize, x: &[E]) {
-        let Self { m, values, .. } = self;
-        let (part, values) = (part(workers, m.len()), &mut values[i * m.len()..][..m.len()]);
-        let parts = x.chunks(part).zip(m.chunks(part)).zip(values.chunks_mut(part));
-        workers.enter(x.len(), || {
-            workers.for_each(parts, |((x, m), out)| workers.isa.run(Subtract { x, m, out }));
-        });
-    }
-
-    /// Adds `m` to the values of sample `i`, which has been recalled.
-    pub(super) fn add(&mut self, workers: &Workers, i: usize) {
-        let Self { m, values, .. } = self;
-        let (part, values) = (part(workers, m.len()), &mut values[i * m.len()..][..m.len()]);
-        let parts = m.chunks(part).zip(values.chunks_mut(part));
-        workers.enter(m.len(), || {
-            workers.for_each(parts, |(m, values)| workers.isa.run(Add { m, values }));
-        });
-    }
-
-    /// Makes the values of sample `i` what is to be remembered of it. Tokens beyond them stay as they are.
-    pub(super) fn keep(&mut self, workers: &Workers, i: usize) {
-        let values = &self.values[i * self.m.len()..][..self.m.len()];
-        let bytes = values.len() * self.keep.0.dtype.size();
-        let kept = &mut self.samples[i].kept;
+    /// As many of the values that are remembered of sample `i`, as bytes, as the message has; 0 where there are none yet.
+    /// And the sample's values.
+    fn kept_and_values(&mut self, i: usize) -> (&mut [u8], &mut [f32]) {
+        let (kept, bytes) = (&mut self.samples[i].kept, self.len * self.keep.size());
         kept.resize(kept.len().max(bytes), 0);
-        self.keep.encode(workers, &bytes, values, MessageScale::ONE, &mut kept[..bytes]);
+        (&mut kept[..bytes], &mut self.values[i * self.len..][..self.len])
     }
 
-    /// Remembers the samples of the message as [`End::keep`] left them.
+    /// Makes `x - m` the values of sample `i`, `m` being what is remembered.
+    pub(super) fn subtract<E: Element>(
+        &mut self,
+        workers: &Workers,
+        i: usize,
+        x: &[E],
+    ) -> Result<(), MemoryError> {
+        let max = match self.keep {
+            DType::F32 => self.subtract_as::<E, f32>(workers, i, x),
+            DType::F16 => self.subtract_as::<E, f16>(workers, i, x),
+            DType::BF16 => self.subtract_as::<E, bf16>(workers, i, x),
+        };
+        self.whole(i, max)
+    }
+
+    fn subtract_as<E: Element, K: Element>(&mut self, workers: &Workers, i: usize, x: &[E]) -> f32 {
+        let max = Max::default();
+        let (m, values) = self.kept_and_values(i);
+        let part = part(workers, x.len());
+        let parts = x.chunks(part).zip(m.chunks(part * K::DTYPE.size())).zip(values.chunks_mut(part));
+        workers.enter(x.len(), || {
+            workers.for_each(parts, |((x, m), out)| {
+                max.note(workers.isa.run(Subtract { x, m, format: PhantomData::<K>, out }));
+            });
+        });
+        max.into_inner()
+    }
+
+    /// Adds `m` to the values of sample `i`, and makes them what is to be remembered of it. Tokens beyond them stay as they are.
+    pub(super) fn add(&mut self, workers: &Workers, i: usize) -> Result<(), MemoryError> {
+        let max = match self.keep {
+            DType::F32 => self.add_as::<f32>(workers, i),
+            DType::F16 => self.add_as::<f16>(workers, i),
+            DType::BF16 => self.add_as::<bf16>(workers, i),
+        };
+        self.whole(i, max)
+    }
+
+    fn add_as<K: Element>(&mut self, workers: &Workers, i: usize) -> f32 {
+        let max = Max::default();
+        let len = self.len;
+        let (m, values) = self.kept_and_values(i);
+        let part = part(workers, len);
+        let parts = m.chunks_mut(part * K::DTYPE.size()).zip(values.chunks_mut(part));
+        workers.enter(len, || {
+            workers.for_each(parts, |(m, values)| {
+                max.note(workers.isa.run(Add { m, format: PhantomData::<K>, values }));
+            });
+        });
+        max.into_inner()
+    }
+
+    /// Nothing is ever remembered that is not finite.
+    fn whole(&self, i: usize, max: f32) -> Result<(), MemoryError> {
+        if max.is_finite() { Ok(()) } else { Err(MemoryError::Damaged { sample: self.name(i) }) }
+    }
+
+    /// Makes the values of sample `i`, of which nothing is remembered, what is to be.
+    pub(super) fn keep_first(&mut self, workers: &Workers, i: usize) {
+        let mut keep = Raw(RawSettings { dtype: self.keep });
+        let (kept, values) = self.kept_and_values(i);
+        keep.encode(workers, &kept.len(), values, MessageScale::ONE, kept);
+    }
+
+    /// Remembers the samples of the message.
     pub(super) fn commit(&mut self) -> Result<(), MemoryError> {
-        self.samples[..self.count].iter().try_for_each(|sample| self.memory.write(sample.name, &sample.kept))
+        let Self { memory, samples, count, .. } = self;
+        samples[..*count].iter_mut().try_for_each(|sample| memory.write(sample.name, &mut sample.kept))
     }
 }
 

@@ -71,7 +71,7 @@ impl SampleMemory for Rotten {
         Ok(())
     }
 
-    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), MemoryError> {
+    fn write(&mut self, _: u64, _: &mut Vec<u8>) -> Result<(), MemoryError> {
         unreachable!("nothing is remembered")
     }
 

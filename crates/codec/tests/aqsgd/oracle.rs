@@ -60,20 +60,18 @@ fn finite(value: f32) -> f32 {
 }
 
 fn rounded(keep: DType, value: f32) -> f32 {
-    match keep {
-        DType::F32 => value,
-        _ => {
-            let narrow = bf16::from_f32(value);
-            if narrow.is_finite() { narrow.into() } else { f32::from(bf16::MAX).copysign(value) }
-        }
+    if keep == DType::F32 {
+        return value;
     }
+    let narrow = bf16::from_f32(value);
+    if narrow.is_finite() { narrow.into() } else { f32::from(bf16::MAX).copysign(value) }
 }
 
 fn bytes(keep: DType, m: &[f32]) -> Vec<u8> {
-    match keep {
-        DType::F32 => m.iter().flat_map(|m| m.to_le_bytes()).collect(),
-        _ => m.iter().flat_map(|m| bf16::from_f32(*m).to_le_bytes()).collect(),
+    if keep == DType::F32 {
+        return m.iter().flat_map(|m| m.to_le_bytes()).collect();
     }
+    m.iter().flat_map(|m| bf16::from_f32(*m).to_le_bytes()).collect()
 }
 
 /// Bit by bit: reflected, polynomial 0x04c11db7.

@@ -34,7 +34,7 @@ impl SampleMemory for Glass {
         self.0.lock().unwrap().read(sample, kept)
     }
 
-    fn write(&mut self, sample: u64, kept: &[u8]) -> Result<(), MemoryError> {
+    fn write(&mut self, sample: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError> {
         self.0.lock().unwrap().write(sample, kept)
     }
 

@@ -140,7 +140,7 @@ impl SavedMemories {
 fn read(
     path: &Path,
     end: &BoundaryMemory,
-    mut take: impl FnMut(u64, &[u8]) -> Result<(), MemoryError>,
+    mut take: impl FnMut(u64, &mut Vec<u8>) -> Result<(), MemoryError>,
 ) -> Result<usize, CheckpointError> {
     let io = |source| CheckpointError::Io { action: "read", path: path.into(), source };
     let file = File::open(path).map_err(io)?;
@@ -159,7 +159,7 @@ fn read(
         require(whole, path, what, expected, bytes)?;
         kept.resize(bytes as usize, 0);
         file.read_exact(&mut kept).map_err(io)?;
-        take(sample, &kept).map_err(|source| CheckpointError::Memory { path: path.into(), source })?;
+        take(sample, &mut kept).map_err(|source| CheckpointError::Memory { path: path.into(), source })?;
         (samples, next) = (samples + 1, sample.saturating_add(1));
         left = left.saturating_sub(HEADER as u64 + bytes);
     }

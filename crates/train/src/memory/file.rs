@@ -72,7 +72,7 @@ impl SampleMemory for FileMemory {
         read.map_err(self.failed("read", sample))
     }
 
-    fn write(&mut self, sample: u64, kept: &[u8]) -> Result<(), MemoryError> {
+    fn write(&mut self, sample: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError> {
         let (place, needed) = (self.place, kept.len() as u64);
         let old = *self.length(sample)?;
         if needed > place {
@@ -107,9 +107,11 @@ mod tests {
         let mut file = FileMemory::create(&folder.path().join("new/folder"), 5, 8).unwrap();
         let mut ram = RamMemory::new(5, u64::MAX);
         let (mut from_file, mut from_ram) = (vec![7], vec![7]);
-        for (sample, kept) in [(4, &[1; 8][..]), (0, &[2; 3]), (4, &[3; 4]), (2, &[4; 8]), (0, &[5; 8])] {
-            file.write(sample, kept).unwrap();
-            ram.write(sample, kept).unwrap();
+        for (sample, kept) in
+            [(4, vec![1; 8]), (0, vec![2; 3]), (4, vec![3; 4]), (2, vec![4; 8]), (0, vec![5; 8])]
+        {
+            file.write(sample, &mut kept.clone()).unwrap();
+            ram.write(sample, &mut kept.clone()).unwrap();
             for sample in 0..5 {
                 file.read(sample, &mut from_file).unwrap();
                 ram.read(sample, &mut from_ram).unwrap();
@@ -126,9 +128,12 @@ mod tests {
         let mut memory = FileMemory::create(folder.path(), 5, 8).unwrap();
         let mut kept = Vec::new();
         let unknown = MemoryError::Unknown { sample: 5, samples: 5 };
-        assert_eq!(memory.write(5, &[1]), Err(unknown.clone()));
+        assert_eq!(memory.write(5, &mut vec![1]), Err(unknown.clone()));
         assert_eq!(memory.read(5, &mut kept), Err(unknown));
-        assert_eq!(memory.write(1, &[1; 9]), Err(MemoryError::Full { sample: 1, needed: 9, limit: 8 }));
+        assert_eq!(
+            memory.write(1, &mut vec![1; 9]),
+            Err(MemoryError::Full { sample: 1, needed: 9, limit: 8 })
+        );
         assert!(memory.samples().is_empty());
         assert!(FileMemory::create(folder.path(), u64::MAX, 8).is_err());
         assert!(FileMemory::create(folder.path(), 1, 1 << 32).is_err());

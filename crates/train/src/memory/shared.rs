@@ -24,7 +24,7 @@ impl SampleMemory for SharedMemory {
         self.lock().read(sample, kept)
     }
 
-    fn write(&mut self, sample: u64, kept: &[u8]) -> Result<(), MemoryError> {
+    fn write(&mut self, sample: u64, kept: &mut Vec<u8>) -> Result<(), MemoryError> {
         self.lock().write(sample, kept)
     }
 

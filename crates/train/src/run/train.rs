@@ -225,12 +225,7 @@ impl<'a, 'e> Life<'a, 'e> {
     /// Restores the newest checkpoint that all stages have, and returns how far the run had come.
     fn resume(&mut self, engine: &mut Engine) -> Result<Outcome, RunError> {
         let ends = engine.memories();
-        let mut own = Vec::new();
-        for step in checkpoint::available(&self.folder, &self.setup.map.stages()[self.stage])? {
-            if checkpoint::has_memories(&self.folder, step, &ends)? {
-                own.push(step);
-            }
-        }
+        let own = self.own_steps(&ends)?;
         let common = |below: Option<Vec<u64>>| match below {
             Some(below) => below.into_iter().filter(|step| own.contains(step)).collect(),
             None => own,
@@ -242,19 +237,28 @@ impl<'a, 'e> Life<'a, 'e> {
         let (part, optimizer) = engine.state_mut();
         let manifest = checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
         memories.restore()?;
-        for BoundaryMemory { before, end, .. } in unknown {
-            // Both ends find the same, and one tells.
-            if end == End::Sent {
-                let text = format!(
-                    "the checkpoint has nothing that the boundary in front of block {before} could remember: its samples \
-                     are sent as for the first time"
-                );
-                self.emit(Event::Warning { stage: self.stage, text })?;
-            }
+        // Both ends of a boundary find the same, and one tells.
+        for BoundaryMemory { before, .. } in unknown.iter().filter(|end| end.end == End::Sent) {
+            let text = format!(
+                "the checkpoint has nothing that the boundary in front of block {before} could remember: its samples are sent \
+                 as for the first time"
+            );
+            self.emit(Event::Warning { stage: self.stage, text })?;
         }
         self.forget_after(step)?;
         self.emit(Event::Resumed { stage: self.stage, step })?;
         Ok(Outcome::of(&manifest))
+    }
+
+    /// The checkpoints that this stage, with its `ends` of boundaries, can go on from.
+    fn own_steps(&self, ends: &[BoundaryMemory]) -> Result<Vec<u64>, RunError> {
+        let mut own = Vec::new();
+        for step in checkpoint::available(&self.folder, &self.setup.map.stages()[self.stage])? {
+            if checkpoint::has_memories(&self.folder, step, ends)? {
+                own.push(step);
+            }
+        }
+        Ok(own)
     }
 
     /// Removes the checkpoints after `step`, which not all stages have: they would count among the newest.

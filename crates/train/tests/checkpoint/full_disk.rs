@@ -40,7 +40,8 @@ fn with_a_small_disk(name: &str, work: fn(&Path)) {
     let probe = on_a_small_disk(folder.path(), "true").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !probe.is_ok_and(|status| status.success()) {
         // Past the test harness, which would keep it to itself.
-        writeln!(io::stderr(), "NOT RUN: {name}; it needs root to mount a small disk").unwrap();
+        let text = format!("NOT RUN: {name}; it needs root to mount a small disk\n");
+        io::stderr().write_all(text.as_bytes()).unwrap();
         return;
     }
     let this = env::current_exe().unwrap();
@@ -107,7 +108,7 @@ fn fill_up(dir: &Path) {
 fn remembered() -> [BoundaryMemory; 1] {
     let mut memory = RamMemory::new(9, u64::MAX);
     for sample in [2, 3, 5] {
-        memory.write(sample, &[sample as u8; 400]).unwrap();
+        memory.write(sample, &mut vec![sample as u8; 400]).unwrap();
     }
     [BoundaryMemory {
         before: 1,
@@ -127,7 +128,7 @@ fn a_full_disk_is_an_error_of_the_memory_on_it() {
         let mut memory = FileMemory::create(folder, 1000, LEN as u64).unwrap();
         let mut sample = 0;
         let error = loop {
-            if let Err(error) = memory.write(sample, &[sample as u8; LEN]) {
+            if let Err(error) = memory.write(sample, &mut vec![sample as u8; LEN]) {
                 break error;
             }
             sample += 1;
@@ -141,7 +142,7 @@ fn a_full_disk_is_an_error_of_the_memory_on_it() {
         let mut kept = Vec::new();
         for before in 0..sample {
             memory.read(before, &mut kept).unwrap();
-            assert!(kept == [before as u8; LEN]);
+            assert!(kept == vec![before as u8; LEN]);
         }
     });
 }
