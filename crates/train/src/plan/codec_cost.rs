@@ -87,9 +87,10 @@ mod tests {
             |spec: &str, shape| codec_cost(spec.parse().unwrap(), shape, NonZero::<usize>::MIN).unwrap();
         let raw = cost("f32", shape);
         let fixed = cost("fixed:bits=4,group=64", shape);
-        assert_eq!(raw.bytes, 4 * 2 * 64 * 128);
-        // 4 bits and a 16-bit scale for 64 values.
-        assert_eq!(fixed.bytes, 2 * 64 * 128 / 2 + 2 * 2 * 64 * 128 / 64);
+        // 4 bytes in front of the values.
+        assert_eq!(raw.bytes, 4 + 4 * 2 * 64 * 128);
+        // 4 bits a value, 16 for the scale of 64 of them.
+        assert_eq!(fixed.bytes, 4 + 2 * 64 * 128 / 2 + 2 * 2 * 64 * 128 / 64);
         assert!(fixed.encode > 0.0 && fixed.decode > 0.0);
     }
 
@@ -100,6 +101,6 @@ mod tests {
         assert_eq!(within(Shape::new(8, 64, 64)), Shape::new(8, 64, 64));
         assert_eq!(within(Shape::new(1, 1, 1 << 24)), Shape::new(1, 1, 1 << 24));
         let cost = codec_cost("bf16".parse().unwrap(), large, NonZero::<usize>::MIN).unwrap();
-        assert_eq!(cost.bytes, 2 * 8 * 4096 * 4096);
+        assert_eq!(cost.bytes, 4 + 2 * 8 * 4096 * 4096);
     }
 }

@@ -26,7 +26,7 @@ pub use machine::{LinkSpeed, Machine, Machines, MachinesError, Speed};
 pub use measure::{Measured, ModelTimes, UnitTimes, Workload, measure_stages};
 pub use memory::{BatchShape, StageMemory};
 pub use partition::{PlanError, partition};
-pub use planner::{Choice, Planner, PlannerError, Prediction};
+pub use planner::{Choice, Planner, PlannerError, Prediction, Processors};
 pub use propose::Proposal;
 pub use report::{LinkPlan, Plan, RateRow, StagePlan};
 pub use simulate::{DirectionLoad, DirectionTiming, Host, Simulated, StageTiming, Timing, simulate};
