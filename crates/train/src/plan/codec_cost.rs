@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thinwire_codec::{Codec, CodecSpec, DType, Execution, Shape, TensorView, TensorViewMut};
 
 use super::TrafficError;
+use super::median::median;
 use super::stopwatch::Stopwatch;
 use crate::model::Init;
 
@@ -69,11 +70,6 @@ fn times(codec: &mut dyn Codec, shape: Shape) -> Result<(f64, f64), TrafficError
         decode.push(stopwatch.seconds());
     }
     Ok((median(encode), median(decode)))
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod cost;
 mod flops;
 mod machine;
 mod measure;
+mod median;
 mod memory;
 mod partition;
 mod planner;

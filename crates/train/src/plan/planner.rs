@@ -154,7 +154,7 @@ impl Planner {
         let simulated = simulate(&timing);
         let memory = self.memory(choice, &simulated)?;
         let train = &choice.config.train;
-        let tokens = (train.sequence * train.micro_batch * train.micro_batches) as f64;
+        let tokens = train.sequence as f64 * train.micro_batch as f64 * train.micro_batches as f64;
         Ok(Prediction { tokens_per_second: tokens / simulated.step, timing, simulated, memory })
     }
 
