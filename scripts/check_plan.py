@@ -7,10 +7,13 @@
 
 For each number of stages and size of micro-batch, `thinwire plan` predicts a table by bandwidth, and `thinwire train` then runs
 every cell of it on links that are throttled to that rate. Tokens a second are those of the median step; the first one, which
-takes memory for the first time, is left out. Other work on the machine slows a run and not the prediction. So a run waits up to
---patience seconds for a quiet machine, and counts only if other processes had at most --disturbance of the processors
-meanwhile; it is repeated until that is so, or else the least disturbed of --tries counts, with a mark. Needs Linux, for
-/proc/stat.
+takes memory for the first time, is left out.
+
+Other work on the machine slows a run, and not the prediction. So a run waits up to --patience seconds for a quiet machine, and
+the share of the processors that other processes had meanwhile is told. Where it is more than --disturbance, the run is repeated,
+up to --tries times, and the least disturbed one counts. It is also compared with a prediction for the cores that the others
+left. They leave more to a run whose stages wait for links, which takes only what it needs: its prediction lies between both.
+Needs Linux, for /proc/stat.
 """
 
 import argparse
@@ -90,8 +93,9 @@ def step_rate(folder):
     return statistics.median(step["tokens"] / step["seconds"] for step in steps)
 
 
-def predict(options, recipe, sets, rates):
-    command = [options.thinwire, "plan", "--json", recipe, "--rates", ",".join(rates)]
+def predict(options, recipe, sets, rates, cores=None):
+    command = [options.thinwire, "plan", "--json", recipe, "--no-proposals", "--rates", ",".join(rates)]
+    command += ["--cores", f"{cores:.3f}"] if cores else []
     for text in sets:
         command += ["--set", text]
     return call(command)
@@ -137,27 +141,24 @@ def settings(options):
             ]
 
 
-def report(names, predicted, run, options):
-    error = predicted / run.tokens_per_second - 1
-    mark = "" if run.disturbance <= options.disturbance else f" (others had {run.disturbance:.0%})"
-    cells = [*names, f"{predicted:.0f}", f"{run.tokens_per_second:.0f}{mark}", f"{error:+.1%}"]
-    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-    return error, run.disturbance <= options.disturbance
+def cells(values):
+    print("| " + " | ".join(map(str, values)) + " |", flush=True)
 
 
 def header(names):
-    print("| " + " | ".join([*names, "predicted, tokens/s", "measured", "off by"]) + " |")
-    print("|" + "---|" * (len(names) + 3), flush=True)
+    cells(names)
+    cells(["---"] * len(names))
 
 
 def summary(errors):
-    quiet = [abs(error) for error, undisturbed in errors if undisturbed]
-    print(f"\n{len(errors)} rows, {len(quiet)} of them undisturbed", end="")
-    print(f": off by {statistics.median(quiet):.1%} in the median, {max(quiet):.1%} at most" if quiet else "")
+    for name, chosen in [("rows", errors), ("quiet rows", [error for error in errors if error[1]])]:
+        if chosen:
+            off = [abs(error) for error, _ in chosen]
+            print(f"\n{len(off)} {name}: off by {statistics.median(off):.1%} in the median, {max(off):.1%} at most")
 
 
 def check_matrix(options):
-    header(["stages", "micro-batch", "rate", "codec"])
+    header(["stages", "micro-batch", "rate", "codec", "predicted", "others had", "predicted for the rest", "measured", "off by"])
     errors = []
     for stages, micro_batch, sets in settings(options):
         plan, _ = predict(options, options.recipe, sets, options.rates)
@@ -165,20 +166,36 @@ def check_matrix(options):
             for column, codec in CODECS.items():
                 codecs = [f"pipeline.{key}={codec}" for key in ["forward", "backward", "tied"] if codec]
                 run = quiet_run(options, sets + codecs + [f"pipeline.bandwidth={rate}"])
-                errors.append(report([stages, micro_batch, rate, column], row[column], run, options))
+                quiet = run.disturbance <= options.disturbance
+                rest = row[column]
+                if not quiet:
+                    left = max(0.05, 1 - run.disturbance) * os.cpu_count()
+                    rest = predict(options, options.recipe, sets, [rate], left)[0]["rates"][0][column]
+                error = distance(row[column], rest, run.tokens_per_second)
+                rates = [f"{row[column]:.0f}", f"{run.disturbance:.0%}", f"{rest:.0f}", f"{run.tokens_per_second:.0f}"]
+                cells([stages, micro_batch, rate, column, *rates, f"{error:+.1%}"])
+                errors.append((error, quiet))
     summary(errors)
 
 
+def distance(all_cores, rest, measured):
+    """How far the nearest of all predictions between both is above what was measured, as a share of it."""
+    nearest = min(max(measured, min(all_cores, rest)), max(all_cores, rest))
+    return nearest / measured - 1
+
+
 def check_runs(options):
-    header(["run"])
+    header(["run", "predicted", "measured", "off by"])
     errors = []
     for config in sorted(path for folder in options.runs for path in folder.rglob("thinwire.toml")):
-        folder = config.parent
         # Where the stages listened is written there; they were on this machine.
         sets = options.sets + ["stage=[]"] + ([f"pipeline.bandwidth={options.rate}"] if options.rate else [])
-        plan, _ = predict(options, config, sets, ["1gbit"])
+        predicted = predict(options, config, sets, ["1gbit"])[0]["tokens_per_second"]
+        measured = step_rate(config.parent)
+        error = predicted / measured - 1
+        cells([config.parent, f"{predicted:.0f}", f"{measured:.0f}", f"{error:+.1%}"])
         # How disturbed a run was that is over cannot be told.
-        errors.append(report([folder], plan["tokens_per_second"], Run(step_rate(folder), 0.0), options))
+        errors.append((error, False))
     summary(errors)
 
 

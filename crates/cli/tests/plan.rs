@@ -27,7 +27,8 @@ fn plan(dir: &Path, options: &[&str]) -> Output {
 fn this_machine_is_measured_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     recipe(dir.path());
-    let output = plan(dir.path(), &["--json", "--rates", "1mbit,100mbit", "--threads", "1"]);
+    let output =
+        plan(dir.path(), &["--json", "--rates", "1mbit,100mbit", "--threads", "1", "--cores", "1.5"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the plan wrote something");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -39,6 +40,7 @@ fn this_machine_is_measured_and_nothing_is_written() {
     let rates: Vec<u64> =
         found["rates"].as_array().unwrap().iter().map(|row| row["rate"].as_u64().unwrap()).collect();
     assert_eq!(rates, [1_000_000, 100_000_000]);
+    assert!(found["proposals"].is_array());
     let number = |value: &Value| value.as_f64().unwrap();
     let tokens = 4.0 * 2.0 * 16.0;
     let product = number(&found["step_seconds"]) * number(&found["tokens_per_second"]);
@@ -46,7 +48,8 @@ fn this_machine_is_measured_and_nothing_is_written() {
     // The matrix that is tied has 257 x 64 values in f32, which cross the link at 1 Mbit/s twice.
     assert!(number(&found["rates"][0]["f32"]) < tokens / (2.0 * 8.0 * 4.0 * 257.0 * 64.0 / 1e6));
 
-    let text = String::from_utf8(plan(dir.path(), &["--rates", "1mbit"]).stdout).unwrap();
+    let text = String::from_utf8(plan(dir.path(), &["--rates", "1mbit", "--no-proposals"]).stdout).unwrap();
+    assert!(!text.contains("Each of these") && !text.contains("No change"), "{text}");
     for part in ["tokens/s", "bottleneck: ", "0-1   forward", "1 Mbit/s", "this machine"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -69,5 +72,7 @@ fn machines_come_from_a_file() {
     assert!(said.contains("error: expected 2 [[machine]] entries for 2 stages, found 1"), "{said}");
     let output = plan(dir.path(), &["--machines", "missing.toml"]);
     assert!(String::from_utf8(output.stderr).unwrap().contains("cannot read missing.toml"));
-    assert_eq!(plan(dir.path(), &["--rates", "fast"]).status.code(), Some(2));
+    for wrong in [["--rates", "fast"], ["--cores", "0"], ["--cores", "nan"], ["--threads", "0"]] {
+        assert_eq!(plan(dir.path(), &wrong).status.code(), Some(2), "{wrong:?}");
+    }
 }

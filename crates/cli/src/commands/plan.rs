@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use thinwire_train::config::{Bandwidth, Config};
 use thinwire_train::model::Architecture;
-use thinwire_train::plan::{self, Machine, Machines, Planner};
+use thinwire_train::plan::{self, Machine, Machines, Planner, Processors};
 use thinwire_train::run::Preview;
 
 use crate::error::{CommandError, say};
@@ -32,6 +32,12 @@ pub(crate) struct Plan {
     /// Threads that compute on each stage; by default the cores are shared out.
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
+    /// Cores that the stages share on this machine, or each has on its own; by default all of this machine's.
+    #[arg(long, value_name = "N", value_parser = cores)]
+    cores: Option<f64>,
+    /// Look for no changes, which takes most of the time.
+    #[arg(long)]
+    no_proposals: bool,
     /// Rates of the table, for every direction of every link.
     #[arg(
         long,
@@ -64,7 +70,9 @@ impl Plan {
             None => elsewhere(&config),
         };
         say("measuring units and codecs ...\n".to_owned());
-        let plan = Planner::new(architecture, stages, machines, self.threads).plan(&config, &self.rates)?;
+        let processors = Processors { threads: self.threads, cores: self.cores };
+        let mut planner = Planner::new(architecture, stages, machines, processors);
+        let plan = planner.plan(&config, &self.rates, !self.no_proposals)?;
         let train = &config.train;
         output.print(&Report {
             config: self.config,
@@ -75,6 +83,11 @@ impl Plan {
         })?;
         Ok(())
     }
+}
+
+fn cores(text: &str) -> Result<f64, String> {
+    let cores = text.parse().ok().filter(|cores| (0.01..=1e6).contains(cores));
+    cores.ok_or_else(|| "expected a number from 0.01 to 1e6".to_owned())
 }
 
 /// The model; its tokenizer need not be here if the configuration has its size.

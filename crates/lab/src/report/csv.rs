@@ -61,7 +61,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 24] = [
     "rate",
     "latency",
     "variant",

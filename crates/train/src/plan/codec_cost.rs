@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thinwire_codec::{Codec, CodecSpec, DType, Execution, Shape, TensorView, TensorViewMut};
 
 use super::TrafficError;
+use super::median::median;
 use super::stopwatch::Stopwatch;
 use crate::model::Init;
 
@@ -71,11 +72,6 @@ fn times(codec: &mut dyn Codec, shape: Shape) -> Result<(f64, f64), TrafficError
     Ok((median(encode), median(decode)))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,9 +83,10 @@ mod tests {
             |spec: &str, shape| codec_cost(spec.parse().unwrap(), shape, NonZero::<usize>::MIN).unwrap();
         let raw = cost("f32", shape);
         let fixed = cost("fixed:bits=4,group=64", shape);
-        assert_eq!(raw.bytes, 4 * 2 * 64 * 128);
-        // 4 bits and a 16-bit scale for 64 values.
-        assert_eq!(fixed.bytes, 2 * 64 * 128 / 2 + 2 * 2 * 64 * 128 / 64);
+        // 4 bytes in front of the values.
+        assert_eq!(raw.bytes, 4 + 4 * 2 * 64 * 128);
+        // 4 bits a value, 16 for the scale of 64 of them.
+        assert_eq!(fixed.bytes, 4 + 2 * 64 * 128 / 2 + 2 * 2 * 64 * 128 / 64);
         assert!(fixed.encode > 0.0 && fixed.decode > 0.0);
     }
 
@@ -100,6 +97,6 @@ mod tests {
         assert_eq!(within(Shape::new(8, 64, 64)), Shape::new(8, 64, 64));
         assert_eq!(within(Shape::new(1, 1, 1 << 24)), Shape::new(1, 1, 1 << 24));
         let cost = codec_cost("bf16".parse().unwrap(), large, NonZero::<usize>::MIN).unwrap();
-        assert_eq!(cost.bytes, 2 * 8 * 4096 * 4096);
+        assert_eq!(cost.bytes, 4 + 2 * 8 * 4096 * 4096);
     }
 }

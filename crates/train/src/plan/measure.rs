@@ -9,6 +9,7 @@ use burn::tensor::Device;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use thinwire_ops::square_norm;
 
+use super::median::median;
 use super::stopwatch::Stopwatch;
 use crate::config::{Dtype, OptimizerConfig, Unit};
 use crate::data::MicroBatch;
@@ -258,13 +259,6 @@ impl Stage {
         times.update = stopwatch.seconds();
         times
     }
-}
-
-/// The middle value; of an even number, the upper one of the two.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 #[cfg(test)]

@@ -50,8 +50,9 @@ impl StageMemory {
         let (kept, again) = if shape.checkpointing {
             (checkpoints(arch, units, shape), kept(arch, Unit::Block(0), shape))
         } else {
-            let kept =
-                units.iter().map(|unit| kept(arch, unit, shape)).sum::<f64>() + left(arch, units, shape);
+            let kept = units.iter().map(|unit| kept(arch, unit, shape)).sum::<f64>()
+                + left(arch, units, shape)
+                - untracked(arch, units, shape);
             (kept, 0.0)
         };
         Self {
@@ -129,6 +130,13 @@ fn kept(arch: &Architecture, unit: Unit, shape: &BatchShape) -> f64 {
 /// What leaves a stage without a head is kept, too.
 fn left(arch: &Architecture, units: &StageUnits, shape: &BatchShape) -> f64 {
     if units.head { 0.0 } else { shape.rows() * shape.width() * arch.hidden as f64 }
+}
+
+/// What enters the first block is not kept where nothing in front of it is trained.
+fn untracked(arch: &Architecture, units: &StageUnits, shape: &BatchShape) -> f64 {
+    let frozen = arch.lora.is_some() && units.embed && !units.blocks.is_empty();
+    // Nor are the two numbers of its norm.
+    if frozen { shape.rows() * (shape.width() * arch.hidden as f64 + 2.0 * 4.0) } else { 0.0 }
 }
 
 /// The input of every block, the gradient from the head, the embedding's ids, and its result where no block has it.

@@ -57,6 +57,15 @@ pub enum PlannerError {
     },
 }
 
+/// What the stages have of this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Processors {
+    /// Threads that compute on each stage.
+    pub threads: Option<NonZero<usize>>,
+    /// Cores, above 0, where the stages have not all of them, or not alone.
+    pub cores: Option<f64>,
+}
+
 /// What is decided before a run, and may be varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
@@ -89,31 +98,33 @@ pub struct Planner {
     /// Whether all stages are on this machine.
     pub(super) shared: bool,
     pub(super) threads: usize,
-    cores: usize,
+    cores: f64,
     /// By micro-batch and checkpointing.
     measured: BTreeMap<(usize, bool), Measured>,
     codecs: BTreeMap<(String, [usize; 3]), CodecCost>,
 }
 
 impl Planner {
-    /// A planner for the model `arch` in `stages` stages, on `machines`, or else all on this machine. A stage computes with
-    /// `threads` threads; by default they share this machine's cores, and have all of them on a machine of their own.
+    /// A planner for the model `arch` in `stages` stages, on `machines`, or else all on this machine. By default a stage
+    /// has as many threads as in a local run, which shares out the cores, and on a machine of its own as many as this one
+    /// has cores.
     pub fn new(
         arch: Architecture,
         stages: usize,
         machines: Option<Machines>,
-        threads: Option<NonZero<usize>>,
+        processors: Processors,
     ) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let there = std::thread::available_parallelism().map_or(1, NonZero::get);
         let shared = machines.is_none();
         let sharing = if shared { stages } else { 1 };
+        let Processors { threads, cores } = processors;
         let this = || Machines { machines: vec![Machine::this(); stages], links: Vec::new() };
         Self {
             arch,
             machines: machines.unwrap_or_else(this),
             shared,
-            threads: threads.map_or_else(|| (cores / sharing).max(1), NonZero::get),
-            cores,
+            threads: threads.map_or_else(|| (there / sharing).max(1), NonZero::get),
+            cores: cores.unwrap_or(there as f64),
             measured: BTreeMap::new(),
             codecs: BTreeMap::new(),
         }
@@ -143,7 +154,7 @@ impl Planner {
         let simulated = simulate(&timing);
         let memory = self.memory(choice, &simulated)?;
         let train = &choice.config.train;
-        let tokens = (train.sequence * train.micro_batch * train.micro_batches) as f64;
+        let tokens = train.sequence as f64 * train.micro_batch as f64 * train.micro_batches as f64;
         Ok(Prediction { tokens_per_second: tokens / simulated.step, timing, simulated, memory })
     }
 
@@ -167,10 +178,10 @@ impl Planner {
         let links = (0..stages.len() - 1).map(|link| self.link(choice, link)).collect::<Result<_, _>>()?;
         let hosts = if self.shared {
             let slowdown = self.measure(config)?.slowdown;
-            vec![Host { cores: self.cores as f64, slowdown }]
+            vec![Host { cores: self.cores, slowdown }]
         } else {
             let host = |machine: &Machine| match machine.speed {
-                Speed::Relative(_) => Host { cores: self.cores as f64, slowdown: 1.0 },
+                Speed::Relative(_) => Host { cores: self.cores, slowdown: 1.0 },
                 // What an accelerator computes does not hold up the codec.
                 Speed::Flops { .. } => Host::UNSHARED,
             };
@@ -278,7 +289,7 @@ impl Planner {
             blocks: self.arch.layers.div_ceil(config.pipeline.stages),
         };
         let sharing = if self.shared { config.pipeline.stages } else { 1 };
-        let beside = sharing.min((self.cores / self.threads).max(1));
+        let beside = sharing.min(((self.cores / self.threads as f64) as usize).max(1));
         self.check_memory(&workload, beside)?;
         let measured = measure_stages(&self.arch, &workload, self.threads, beside)?;
         self.measured.insert(key, measured);

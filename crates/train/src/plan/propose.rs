@@ -121,8 +121,8 @@ impl Planner {
         now: &Prediction,
     ) -> Result<Option<Proposal>, PlannerError> {
         let train = &choice.config.train;
-        let (samples, all) = (train.micro_batch, train.micro_batch * train.micro_batches);
-        let sizes = [samples / 4, samples / 2, samples * 2, samples * 4];
+        let (samples, all) = (train.micro_batch, train.micro_batch.saturating_mul(train.micro_batches));
+        let sizes = [samples / 4, samples / 2, samples.saturating_mul(2), samples.saturating_mul(4)];
         let mut best: Option<Proposal> = None;
         for size in sizes.into_iter().filter(|size| *size > 0 && all.is_multiple_of(*size)) {
             let mut changed = choice.clone();

@@ -31,8 +31,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// The same run at other rates; empty for one stage.
     pub rates: Vec<RateRow>,
-    /// Changes that are worth making.
-    pub proposals: Vec<Proposal>,
+    /// Changes that are worth making; `None` where none were looked for.
+    pub proposals: Option<Vec<Proposal>>,
 }
 
 /// A stage.
@@ -104,11 +104,16 @@ pub struct RateRow {
 }
 
 impl Planner {
-    /// The plan of `config`, with a row for each of `rates`.
+    /// The plan of `config`, with a row for each of `rates`, and with proposals if `propose` says so.
     ///
     /// # Errors
     /// A codec does not fit, the map is no partition, or a unit cannot be measured.
-    pub fn plan(&mut self, config: &Config, rates: &[Bandwidth]) -> Result<Plan, PlannerError> {
+    pub fn plan(
+        &mut self,
+        config: &Config,
+        rates: &[Bandwidth],
+        propose: bool,
+    ) -> Result<Plan, PlannerError> {
         let map = self.map(config)?;
         let mut choice = Choice { config: config.clone(), map, rate: None };
         choice.config.pipeline.layers = LayerPlan::Manual(choice.map.stages().to_vec());
@@ -123,7 +128,7 @@ impl Planner {
             stages: self.stages(&choice, &prediction),
             links: links(&choice, &prediction)?,
             rates: rates.iter().map(|rate| self.row(&choice, *rate)).collect::<Result<_, _>>()?,
-            proposals: self.propose(&choice, &prediction)?,
+            proposals: propose.then(|| self.propose(&choice, &prediction)).transpose()?,
         })
     }
 

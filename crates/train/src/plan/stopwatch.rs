@@ -13,16 +13,16 @@ pub(super) struct Stopwatch {
 impl Stopwatch {
     /// Starts.
     pub(super) fn start() -> Self {
-        let waited = waited();
-        Self { begin: Instant::now(), waited }
+        // Waits are read within the time that is measured: what has been waited is part of it.
+        Self { begin: Instant::now(), waited: waited() }
     }
 
     /// Seconds since it was started, without those that the thread held up most has waited for a core. Where the system
     /// does not tell as Linux does, they are counted.
     pub(super) fn seconds(&self) -> f64 {
-        let all = self.begin.elapsed().as_secs_f64();
         let each = waited().into_iter().zip(&self.waited).map(|(now, before)| now.saturating_sub(*before));
-        (all - 1e-9 * each.max().unwrap_or(0) as f64).max(0.0)
+        let longest = each.max().unwrap_or(0);
+        (self.begin.elapsed().as_secs_f64() - 1e-9 * longest as f64).max(0.0)
     }
 }
 

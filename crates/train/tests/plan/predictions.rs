@@ -3,7 +3,7 @@
 use thinwire_train::config::Config;
 use thinwire_train::metrics::Direction;
 use thinwire_train::model::Architecture;
-use thinwire_train::plan::{Machines, Plan, Planner, Resource};
+use thinwire_train::plan::{Machines, Plan, Planner, Processors, Proposal, Resource};
 
 use crate::{allocator, alone};
 
@@ -33,7 +33,11 @@ fn plan(overrides: &[&str], machines: Machines) -> Plan {
     let config = Config::parse(RECIPE, &overrides).unwrap();
     let arch = Architecture::new(&config.model, config.model.vocab.unwrap());
     let rates = ["10mbit", "100mbit", "1gbit", "10gbit", "1000gbit"].map(|rate| rate.parse().unwrap());
-    Planner::new(arch, 2, Some(machines), None).plan(&config, &rates).unwrap()
+    Planner::new(arch, 2, Some(machines), Processors::default()).plan(&config, &rates, true).unwrap()
+}
+
+fn proposal<'a>(plan: &'a Plan, what: &str) -> Option<&'a Proposal> {
+    plan.proposals.as_ref().unwrap().iter().find(|proposal| proposal.what == what)
 }
 
 #[test]
@@ -62,7 +66,7 @@ fn a_slow_link_is_the_bottleneck_and_the_step_is_its_bytes() {
     assert!(matches!(plan.bottleneck.resource, Resource::Link(0, Direction::Forward | Direction::Backward)));
     assert!(plan.bottleneck.gain > 0.1 && plan.bottleneck.gain_of_all > 0.8, "{:?}", plan.bottleneck);
     assert!(plan.links.iter().all(|link| link.busy > 0.5 && link.busy <= 1.0));
-    let codec = plan.proposals.iter().find(|proposal| proposal.what == "codec").unwrap();
+    let codec = proposal(&plan, "codec").unwrap();
     assert!(codec.changes_training && codec.gain > 2.0, "{codec:?}");
 }
 
@@ -101,7 +105,7 @@ fn what_does_not_fit_is_said_and_helped() {
     let lacks: Vec<Option<u64>> = plan.stages.iter().map(|stage| stage.lacks).collect();
     assert!(lacks.iter().flatten().any(|lack| (299_000_000..=301_000_000).contains(lack)), "{lacks:?}");
     // 1F1B has two micro-batches in flight instead of 64.
-    let schedule = plan.proposals.iter().find(|proposal| proposal.what == "schedule").unwrap();
+    let schedule = proposal(&plan, "schedule").unwrap();
     assert!(schedule.fits && !schedule.changes_training);
     assert_eq!(schedule.set, ["pipeline.schedule=1f1b"]);
     assert!(schedule.largest_memory < largest);
@@ -112,15 +116,12 @@ fn a_proposal_does_what_it_promises() {
     let _alone = alone();
     let uneven = r#"pipeline.layers=["embed 0-12", "13-15 head"]"#;
     let now = plan(&[uneven], machines("80GB", "100 Gbit/s"));
-    let proposal = now.proposals.iter().find(|proposal| proposal.what == "layers").unwrap();
+    let proposal = proposal(&now, "layers").unwrap();
     assert!(proposal.gain > 0.1, "{proposal:?}");
     let set: Vec<&str> = proposal.set.iter().map(String::as_str).collect();
     let then = plan(&set, machines("80GB", "100 Gbit/s"));
     let off = then.tokens_per_second / proposal.tokens_per_second - 1.0;
     // Codecs are measured anew; they take a hundredth of a step here.
     assert!(off.abs() < 0.02, "{} promised, {} planned", proposal.tokens_per_second, then.tokens_per_second);
-    assert!(
-        then.proposals.iter().all(|proposal| proposal.what != "layers"),
-        "the best map has no better one"
-    );
+    assert_eq!(self::proposal(&then, "layers"), None, "the best map has no better one");
 }

@@ -25,7 +25,7 @@ impl fmt::Display for Report {
             write_links(f, &plan.links)?;
             write_rates(f, &plan.rates)?;
         }
-        write_proposals(f, &plan.proposals)
+        plan.proposals.as_ref().map_or(Ok(()), |proposals| write_proposals(f, proposals))
     }
 }
 
