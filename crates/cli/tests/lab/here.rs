@@ -90,3 +90,42 @@ fn a_failure_may_end_the_experiment() {
     );
     assert!(!lab.path("report.json").exists() && !lab.path("rows/later").exists());
 }
+
+#[test]
+fn gradients_are_compared_in_one_process() {
+    let lab = Lab::new(SETTINGS);
+    let plain = succeed(&mut lab.command(&[]));
+    let experiment = fs::read_to_string(lab.recipe.path("e.toml")).unwrap();
+    lab.write(&format!("{experiment}\n[fidelity]\nevery = 2\nbatches = 2\n"));
+    let compared = succeed(&mut lab.command(&["--overwrite"]));
+    let losses = |report: &Value, row: usize| -> Vec<f64> {
+        let losses = report["rows"][row]["losses"].as_array().unwrap();
+        losses.iter().map(|point| point["loss"].as_f64().unwrap()).collect()
+    };
+    for row in 0..2 {
+        assert_eq!(losses(&compared, row), losses(&plain, row), "the same run, to the bit");
+    }
+    let points = |row: usize| compared["rows"][row]["fidelity"].as_array().unwrap().clone();
+    let errors = |row: usize| {
+        points(row).iter().map(|point| point["step_error"].as_f64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        points(1).iter().map(|point| point["step"].as_u64().unwrap()).collect::<Vec<_>>(),
+        [1, 2, 4, 6]
+    );
+    assert!(errors(0).iter().all(|error| *error == 0.0), "{:?}", errors(0));
+    assert!(errors(1).iter().all(|error| *error > 1e-5 && *error < 0.5), "{:?}", errors(1));
+    assert!(compared["rows"][1]["tokens_per_second"].is_null(), "comparing takes time");
+    for name in ["plots/gradient-step.svg", "plots/gradient-mean.svg", "plots/loss-steps.svg"] {
+        assert!(lab.path(name).exists(), "{name}");
+    }
+    assert!(!lab.path("plots/loss-time.svg").exists());
+    let page = fs::read_to_string(lab.path("report.html")).unwrap();
+    assert!(page.contains("Relative squared error of the gradient"));
+    lab.write(&format!("{experiment}\n[fidelity]\nevery = 3\nbatches = 2\n"));
+    let resumed = succeed(&mut lab.command(&["--resume"]));
+    assert_eq!(
+        resumed["rows"][1]["fidelity"][1]["step"], 3,
+        "rows that were compared otherwise are not kept"
+    );
+}

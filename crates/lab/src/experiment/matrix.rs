@@ -66,7 +66,8 @@ impl Experiment {
         config.validate().map_err(invalid)?;
         let command = command(&self.lab.config.display().to_string(), &set, &config);
         let written = config.to_toml().map_err(invalid)?;
-        let fingerprint = sha256_hex(format!("{}\n{written}", env!("CARGO_PKG_VERSION")).as_bytes());
+        let fingerprint =
+            sha256_hex(format!("{}\n{:?}\n{written}", env!("CARGO_PKG_VERSION"), self.fidelity).as_bytes());
         Ok(Row { at, config, command, fingerprint })
     }
 

@@ -17,7 +17,7 @@ pub struct Row {
     pub config: Config,
     /// The command that makes the same run by itself, without the network.
     pub command: Vec<String>,
-    /// Of the configuration and of Thinwire's version: that of an unchanged row is the same.
+    /// Of the configuration, of how gradients are compared, and of Thinwire's version: that of an unchanged row is the same.
     pub fingerprint: String,
 }
 

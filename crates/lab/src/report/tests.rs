@@ -67,6 +67,7 @@ fn run_report(final_loss: f64) -> RunReport {
         messages: 1,
         raw_messages: 0,
         raw_bytes: 0,
+        memory_bytes: 0,
         bf16_bytes: 0,
         f32_bytes: 0,
         bandwidth: None,
@@ -145,7 +146,7 @@ fn a_row_says_what_its_records_come_to() {
     let row = &report.rows[2];
     let figures = &row.figures;
     assert_eq!(figures.speed(), Some(500.0), "2 s a step, without the warm-up");
-    assert_eq!(figures.losses.iter().map(|point| point.seconds).collect::<Vec<_>>(), [100.0, 102.0, 104.0]);
+    assert_eq!(figures.losses.iter().map(|point| point.seconds).collect::<Vec<_>>(), [Some(100.0), Some(102.0), Some(104.0)]);
     assert_eq!((figures.forward.bytes_per_step, figures.backward.bytes_per_step), (Some(250.0), Some(300.0)));
     assert_eq!((figures.forward.bits_per_element, figures.backward.bits_per_element), (Some(5.0), None));
     assert_eq!((figures.forward.busy, figures.backward.busy), (Some(0.25), Some(0.3)));

@@ -82,7 +82,7 @@ fn a_filter_keeps_what_has_it_in_its_name() {
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_runs() {
     let replace = |from: &'static str, to: &'static str| move |text: String| text.replacen(from, to, 1);
-    let cases: [(&str, &str, &str); 14] = [
+    let cases: [(&str, &str, &str); 17] = [
         ("title", "tittle", "lab.tittle: unknown key; did you mean lab.title?"),
         ("latency", "delay", "link.delay: unknown key; "),
         ("rate = \"5mbit\"", "rate = \"5mb\"", "`5mb`: expected a bandwidth"),
@@ -100,6 +100,13 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
         ("\"two\"", "\"..\"", "variant.name = `..`: expected a name with letters or digits"),
         ("seeds = [1, 2]", "warmup = 9", "train.steps = 9 and lab.warmup = 9: expected more steps"),
         ("tah:g=32\"", "tah:g=33\"", "the row 5mbit / one / TAH, g=32 / seed 1"),
+        (
+            "[lab]",
+            "fidelity = { every = 2, batches = 3 }\n[lab]",
+            "link = 2 entries: expected none with [fidelity]",
+        ),
+        ("lab = {", "fidelity = { every = 0, batches = 3 }\nlab = {", "fidelity.every = 0: expected 1 or more"),
+        ("lab = {", "fidelity = { every = 2, batch = 3 }\nlab = {", "fidelity.batch: unknown key"),
         ("c.toml", "d.toml", "cannot read the configuration"),
     ];
     for (from, to, expected) in cases {
