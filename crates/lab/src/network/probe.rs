@@ -22,7 +22,9 @@ const WARMUP: Duration = Duration::from_millis(100);
 const SECONDS: f64 = 0.5;
 const BITS: f64 = 2e6;
 /// Times that a rate is measured before it is believed to be wrong.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 5;
+/// Waited before the second time, and each time more by as much.
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// What one direction of a link carried.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,8 +84,9 @@ impl Network {
             match rate.check(self.rate(), tolerance) {
                 Ok(()) => return Ok(rate),
                 Err(error) if attempt == ATTEMPTS => return Err(error),
-                Err(_) => attempt += 1,
+                Err(_) => thread::sleep(PAUSE * attempt),
             }
+            attempt += 1;
         }
     }
 
