@@ -1,5 +1,7 @@
 //! A global allocator that counts bytes.
 
+#![expect(unsafe_code, reason = "counting allocated bytes takes a global allocator")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

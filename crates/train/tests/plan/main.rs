@@ -1,7 +1,5 @@
 //! Memory as planned against memory as allocated.
 
-#![expect(unsafe_code, reason = "counting allocated bytes takes a global allocator")]
-
 mod allocator;
 mod predictions;
 
