@@ -146,7 +146,10 @@ fn a_row_says_what_its_records_come_to() {
     let row = &report.rows[2];
     let figures = &row.figures;
     assert_eq!(figures.speed(), Some(500.0), "2 s a step, without the warm-up");
-    assert_eq!(figures.losses.iter().map(|point| point.seconds).collect::<Vec<_>>(), [Some(100.0), Some(102.0), Some(104.0)]);
+    assert_eq!(
+        figures.losses.iter().map(|point| point.seconds).collect::<Vec<_>>(),
+        [Some(100.0), Some(102.0), Some(104.0)]
+    );
     assert_eq!((figures.forward.bytes_per_step, figures.backward.bytes_per_step), (Some(250.0), Some(300.0)));
     assert_eq!((figures.forward.bits_per_element, figures.backward.bits_per_element), (Some(5.0), None));
     assert_eq!((figures.forward.busy, figures.backward.busy), (Some(0.25), Some(0.3)));

@@ -49,7 +49,15 @@ fn arch(family: Family) -> Architecture {
 
 fn batch() -> MicroBatch {
     let ids: Vec<u32> = (0..SAMPLES * TOKENS).map(|i| (i * 7 % 300) as u32).collect();
-    MicroBatch { samples: SAMPLES, tokens: TOKENS, inputs: ids.clone(), targets: ids, mask: None, tag: 0 }
+    MicroBatch {
+        samples: SAMPLES,
+        tokens: TOKENS,
+        inputs: ids.clone(),
+        targets: ids,
+        mask: None,
+        ids: (0..SAMPLES as u64).collect(),
+        tag: 0,
+    }
 }
 
 /// Bytes that one more micro-batch in flight takes on a stage of `units`.

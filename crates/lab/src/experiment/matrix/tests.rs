@@ -105,7 +105,11 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
             "fidelity = { every = 2, batches = 3 }\n[lab]",
             "link = 2 entries: expected none with [fidelity]",
         ),
-        ("lab = {", "fidelity = { every = 0, batches = 3 }\nlab = {", "fidelity.every = 0: expected 1 or more"),
+        (
+            "lab = {",
+            "fidelity = { every = 0, batches = 3 }\nlab = {",
+            "fidelity.every = 0: expected 1 or more",
+        ),
         ("lab = {", "fidelity = { every = 2, batch = 3 }\nlab = {", "fidelity.batch: unknown key"),
         ("c.toml", "d.toml", "cannot read the configuration"),
     ];
