@@ -281,6 +281,15 @@ impl Engine {
         self.agree(Topic::Resume, 0, |_, below| common(below), |steps: Vec<u64>| Ok(steps.into_iter().max()))
     }
 
+    /// Waits until every stage has restored its part: a link's thread must not decode the first frame with a memory that is
+    /// still being filled.
+    ///
+    /// # Errors
+    /// A link's failure, or a stage that could not restore.
+    pub fn agree_on_restored(&mut self) -> Result<(), PipelineError> {
+        self.agree(Topic::Restored, 0, |_, _| (), Ok)
+    }
+
     /// See [`Neighbors::agree`].
     pub(super) fn agree<Up, Down>(
         &mut self,

@@ -55,6 +55,8 @@ pub(crate) enum Topic {
     Checkpoint = 3,
     /// That a checkpoint is on every stage's disk.
     Committed = 4,
+    /// That every stage has restored its part of a checkpoint.
+    Restored = 5,
 }
 
 impl FrameKey {
@@ -110,6 +112,7 @@ impl fmt::Display for FrameKey {
                 2 => write!(f, "the result of the evaluation after step {step}"),
                 3 => write!(f, "the checkpoint of step {step}"),
                 4 => write!(f, "the end of the checkpoint of step {step}"),
+                5 => f.write_str("the end of the resume"),
                 _ => write!(f, "a message of unknown topic {index} in step {step}"),
             },
         }

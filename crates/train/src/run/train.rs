@@ -237,6 +237,7 @@ impl<'a, 'e> Life<'a, 'e> {
         let (part, optimizer) = engine.state_mut();
         let manifest = checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
         memories.restore()?;
+        engine.agree_on_restored()?;
         // Both ends of a boundary find the same, and one tells.
         for BoundaryMemory { before, .. } in unknown.iter().filter(|end| end.end == End::Sent) {
             let text = format!(
