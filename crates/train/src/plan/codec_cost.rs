@@ -25,7 +25,7 @@ pub struct CodecCost {
     pub encode: f64,
     /// Seconds to decode it, into memory that is new, as in a run.
     pub decode: f64,
-    /// Bytes of its message.
+    /// Bytes of its message; with `aqsgd`, of samples that it has seen.
     pub bytes: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct CodecCost {
 /// # Errors
 /// The codec's settings do not fit, or the tensor is too large for a message.
 pub fn codec_cost(spec: CodecSpec, shape: Shape, threads: NonZero<usize>) -> Result<CodecCost, TrafficError> {
-    let bytes = spec.build()?.packed_size(shape, DType::F32)?.bound() as u64;
+    let bytes = spec.build()?.usual_size(shape, DType::F32)? as u64;
     let elements = shape.elements()?;
     let measured = within(shape);
     let ratio = elements as f64 / measured.elements()? as f64;
