@@ -90,7 +90,9 @@ impl Lab {
         let mut kept = Vec::new();
         for row in rows {
             let earlier = if self.resume { folder.finished(row)? } else { None };
-            kept.push(earlier.filter(|earlier| earlier.is_done_as(row)));
+            let same = earlier.filter(|earlier| earlier.is_done_as(row));
+            // The same run may be said otherwise.
+            kept.push(same.map(|same| Finished { command: row.command.clone(), ..same }));
         }
         let known = rows.iter().zip(&kept).filter_map(|(row, kept)| Some((row, kept.as_ref()?)));
         let mut session = Session::new(experiment, signals, known)?;

@@ -1,5 +1,8 @@
 //! From the axes to the rows.
 
+use std::env;
+use std::path::Path;
+
 use thinwire_data::hash::sha256_hex;
 use thinwire_train::config::Config;
 
@@ -64,7 +67,7 @@ impl Experiment {
         self.place(&mut config, &at);
         self.check(&config, &at)?;
         config.validate().map_err(invalid)?;
-        let command = command(&self.lab.config.display().to_string(), &set, &config);
+        let command = command(&self.lab.config, &set, at.seed);
         let written = config.to_toml().map_err(invalid)?;
         let fingerprint =
             sha256_hex(format!("{}\n{:?}\n{written}", env!("CARGO_PKG_VERSION"), self.fidelity).as_bytes());
@@ -113,10 +116,13 @@ fn optional<T>(axis: &[T]) -> Vec<Option<&T>> {
     if axis.is_empty() { vec![None] } else { axis.iter().map(Some).collect() }
 }
 
-fn command(path: &str, set: &[String], config: &Config) -> Vec<String> {
-    let own = [format!("run.seed={}", config.run.seed), format!("run.dir={}", config.run.dir.display())];
-    let settings = set.iter().chain(&own).flat_map(|set| ["--set", set]);
-    ["thinwire", "train", path].into_iter().chain(settings).map(str::to_owned).collect()
+/// As from the folder that the experiment is run from, so that a report has no path of this machine where it need not.
+fn command(config: &Path, set: &[String], seed: u64) -> Vec<String> {
+    let here = env::current_dir().unwrap_or_default();
+    let config = config.strip_prefix(&here).unwrap_or(config).display().to_string();
+    let seed = format!("run.seed={seed}");
+    let settings = set.iter().chain([&seed]).flat_map(|set| ["--set", set]);
+    ["thinwire", "train", &config].into_iter().chain(settings).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

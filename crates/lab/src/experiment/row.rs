@@ -15,7 +15,7 @@ pub struct Row {
     pub at: Coordinates,
     /// Its configuration, checked; `run.dir` is the row's own folder.
     pub config: Config,
-    /// The command that makes the same run by itself, without the network.
+    /// The command that makes the same run by itself, without the network and in the configuration's own folder.
     pub command: Vec<String>,
     /// Of the configuration, of how gradients are compared, and of Thinwire's version: that of an unchanged row is the same.
     pub fingerprint: String,
