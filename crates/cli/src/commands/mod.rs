@@ -36,8 +36,8 @@ commands! {
     export: Export,
     codec: Codec,
     bench: Bench,
-    plan: Plan,
     lab: Lab,
+    plan: Plan,
     inspect: Inspect,
     key: Key,
     #[command(hide = true)]

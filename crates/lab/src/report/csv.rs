@@ -45,6 +45,7 @@ impl Report {
             number(figures.backward.bits_per_element),
             number(figures.backward.busy),
             number(row.measured_rate()),
+            number(figures.remembered.map(|bytes| bytes as f64)),
             number(row.fidelity.iter().map(|point| point.step_error).reduce(f64::max)),
             number(row.fidelity.iter().map(|point| point.mean_error).reduce(f64::max)),
         ];
@@ -61,7 +62,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 25] = [
     "rate",
     "latency",
     "variant",
@@ -84,6 +85,7 @@ const COLUMNS: [&str; 24] = [
     "backward bits/element",
     "backward link busy",
     "measured rate",
+    "bytes remembered",
     "largest gradient error of a step",
     "largest gradient error of a mean",
 ];

@@ -19,6 +19,9 @@ pub struct Figures {
     pub forward: Traffic,
     /// Gradients.
     pub backward: Traffic,
+    /// Bytes that one end of every boundary remembers of the samples, all boundaries together; `None` where the codec
+    /// remembers nothing.
+    pub remembered: Option<u64>,
     /// Every stage's time and memory.
     pub stages: Vec<StageFigures>,
     /// Loss of the last step of a run that ended well.
@@ -79,6 +82,7 @@ impl Figures {
             step_seconds: Quartiles::of(warm.iter().map(|step| step.seconds)).map(|all| all.median),
             forward: Traffic::of(&warm, report, rate, Direction::Forward),
             backward: Traffic::of(&warm, report, rate, Direction::Backward),
+            remembered: report.and_then(remembered),
             stages: stages(&warm, report),
             final_loss: report.map(|report| report.final_loss),
             heldout_perplexity: report.and_then(|report| report.heldout_perplexity),
@@ -130,6 +134,10 @@ impl Traffic {
                 .map(|((rate, most), seconds)| most * 8.0 / rate as f64 / seconds),
         }
     }
+}
+
+fn remembered(report: &RunReport) -> Option<u64> {
+    Some(report.links.iter().map(|link| link.memory_bytes).sum()).filter(|bytes| *bytes > 0)
 }
 
 fn stages(steps: &[&StepRecord], report: Option<&RunReport>) -> Vec<StageFigures> {

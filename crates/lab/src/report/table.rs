@@ -101,6 +101,7 @@ impl Table {
             "backward a step",
             "bits/element",
             "link busy",
+            "remembered",
             "rate",
             "measured",
         ];
@@ -116,6 +117,7 @@ impl Table {
                 bytes(backward.bytes_per_step),
                 bits(backward.bits_per_element),
                 busy(backward.busy),
+                or_none(row.figures.remembered, text::bytes),
                 or_none(row.at.rate, |rate| text::bit_rate(rate.rate().bits_per_second() as f64)),
                 or_none(row.measured_rate(), text::bit_rate),
             ]

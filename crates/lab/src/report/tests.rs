@@ -67,7 +67,7 @@ fn run_report(final_loss: f64) -> RunReport {
         messages: 1,
         raw_messages: 0,
         raw_bytes: 0,
-        memory_bytes: 0,
+        memory_bytes: 5 * elements,
         bf16_bytes: 0,
         f32_bytes: 0,
         bandwidth: None,
@@ -156,6 +156,7 @@ fn a_row_says_what_its_records_come_to() {
     let [first, second] = &figures.stages[..] else { panic!("two stages") };
     assert_eq!((first.shares.compute, first.shares.wait, first.shares.send), (0.5, 0.5, 0.25));
     assert_eq!((second.shares.compute, first.peak_memory, second.peak_memory), (0.75, None, Some(7)));
+    assert_eq!(figures.remembered, Some(5 * (300 + 100)));
     assert_eq!(row.measured_rate(), Some(4_750_000.0));
 }
 
