@@ -1,6 +1,5 @@
 //! What can be wrong with an experiment.
 
-use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -25,19 +24,9 @@ pub enum ExperimentError {
         /// What is not valid.
         source: Box<ExperimentError>,
     },
-    /// The text is not TOML, or a key or the form of a value is wrong.
+    /// The text is not TOML, or a key or a value is wrong.
     #[error(transparent)]
     Form(#[from] ConfigError),
-    /// A value is outside what an experiment can use.
-    #[error("{key} = {value}: expected {expected}")]
-    Invalid {
-        /// The key, dotted.
-        key: String,
-        /// The value found.
-        value: String,
-        /// What is valid.
-        expected: String,
-    },
     /// The configuration of a row is not valid.
     #[error("the configuration of the row {row}")]
     Row {
@@ -71,21 +60,4 @@ impl ExperimentError {
     pub(super) fn within(self, path: &Path) -> Self {
         Self::In { path: path.into(), source: Box::new(self) }
     }
-}
-
-/// `Ok` if `valid`, else the error that says so.
-pub(super) fn require(
-    valid: bool,
-    key: impl Display,
-    value: impl Display,
-    expected: impl Display,
-) -> Result<(), ExperimentError> {
-    if valid {
-        return Ok(());
-    }
-    Err(ExperimentError::Invalid {
-        key: key.to_string(),
-        value: value.to_string(),
-        expected: expected.to_string(),
-    })
 }

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use thinwire_train::config::{Bandwidth, Latency};
+use thinwire_train::config::{Bandwidth, ConfigError, Latency, require};
 use thinwire_train::fidelity::FidelitySettings;
 
-use super::error::{ExperimentError, require};
 use super::row::slug;
 
 /// An experiment: every link with every variant, seed and setting.
@@ -119,7 +118,7 @@ mod defaults {
 }
 
 impl Experiment {
-    pub(super) fn validate(&self) -> Result<(), ExperimentError> {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let Lab { seeds, reference, compare, tolerance, .. } = &self.lab;
         require(!self.settings.is_empty(), "setting", "[]", "at least one [[setting]]")?;
         require(!seeds.is_empty(), "lab.seeds", "[]", "at least one seed")?;
@@ -155,7 +154,7 @@ impl Experiment {
 }
 
 /// Names become folders' names, so they must differ in letters and digits.
-fn distinct(key: &str, names: impl IntoIterator<Item: AsRef<str>>) -> Result<(), ExperimentError> {
+fn distinct(key: &str, names: impl IntoIterator<Item: AsRef<str>>) -> Result<(), ConfigError> {
     let mut seen = Vec::new();
     for name in names {
         let (name, folder) = (name.as_ref(), slug(name.as_ref()));

@@ -84,7 +84,10 @@ impl ConfigError {
 }
 
 /// `Ok` if `valid`, else the error that says so.
-pub(super) fn require(
+///
+/// # Errors
+/// [`ConfigError::Invalid`], with the three texts.
+pub fn require(
     valid: bool,
     key: impl Display,
     value: impl Display,

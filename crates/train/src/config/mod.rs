@@ -39,7 +39,7 @@ pub use byte_size::{ByteSize, ByteSizeError};
 pub use checkpoint::CheckpointConfig;
 pub use data::{DataConfig, Sources};
 pub use dtype::Dtype;
-pub use error::ConfigError;
+pub use error::{ConfigError, require};
 pub use eval::EvalConfig;
 pub use latency::{Latency, LatencyError};
 pub use layer_map::{LayerMap, LayerMapError, StageUnits, Unit};
@@ -58,7 +58,6 @@ pub use stage::StageConfig;
 pub use thinwire_data::TokenizerSource;
 pub use train::TrainConfig;
 
-use error::require;
 use pretrained::Start;
 
 /// Everything a run is made of.
