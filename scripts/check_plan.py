@@ -4,6 +4,7 @@
     cargo build --release
     python3 scripts/check_plan.py                       # runs a small recipe with many settings
     python3 scripts/check_plan.py --runs FOLDER..       # looks at runs that are there already
+    python3 scripts/check_plan.py --lab runs/lab/bandwidths
 
 For each number of stages and size of micro-batch, `thinwire plan` predicts a table by bandwidth, and `thinwire train` then runs
 every cell of it on links that are throttled to that rate. Tokens a second are those of the median step; the first one, which
@@ -54,6 +55,7 @@ def arguments():
     parser.add_argument("--set", dest="sets", action="append", default=[], help="for all runs and predictions")
     parser.add_argument("--runs", type=Path, nargs="+", help="folders with runs below them, such as a lab's")
     parser.add_argument("--rate", help="of the links of --runs, where their configuration has none")
+    parser.add_argument("--lab", type=Path, help="folder of an experiment whose settings are called f32, bf16 and configured")
     return parser.parse_args()
 
 
@@ -94,8 +96,9 @@ def step_rate(folder):
     return statistics.median(step["tokens"] / step["seconds"] for step in steps)
 
 
-def predict(options, recipe, sets, rates, cores=None):
+def predict(options, recipe, sets, rates, cores=None, machines=None):
     command = [options.thinwire, "plan", "--json", recipe, "--no-proposals", "--rates", ",".join(rates)]
+    command += ["--machines", machines] if machines else []
     command += ["--cores", f"{cores:.3f}"] if cores else []
     for text in sets:
         command += ["--set", text]
@@ -186,6 +189,26 @@ def distance(all_cores, rest, measured):
     return nearest / measured - 1
 
 
+def check_lab(options):
+    """Rows of a lab against the table by bandwidth, for links whose rate has the network's headers in it, as the lab's has."""
+    report = json.loads((options.lab / "report.json").read_text())
+    rates = list(dict.fromkeys(row["rate"] for row in report["rows"]))
+    stages = len(report["rows"][0]["stages"])
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as machines:
+        machines.write("[[link]]\nrate = '1 Gbit/s'\n" * (stages - 1))
+        machines.flush()
+        # The recipe's own codecs are those of the setting that is configured.
+        plan, _ = predict(options, options.recipe, options.sets, rates, machines=machines.name)
+    predicted = dict(zip(rates, plan["rates"]))
+    header(["rate", "codec", "predicted", "measured", "off by"])
+    errors = []
+    for row in report["rows"]:
+        fast, measured = predicted[row["rate"]][row["setting"]], row["tokens_per_second"]["median"]
+        cells([row["rate"], row["setting"], f"{fast:.0f}", f"{measured:.0f}", f"{fast / measured - 1:+.1%}"])
+        errors.append((fast / measured - 1, False))
+    summary(errors)
+
+
 def check_runs(options):
     header(["run", "predicted", "measured", "off by"])
     errors = []
@@ -203,7 +226,9 @@ def check_runs(options):
 
 if __name__ == "__main__":
     chosen = arguments()
-    if chosen.runs:
+    if chosen.lab:
+        check_lab(chosen)
+    elif chosen.runs:
         check_runs(chosen)
     else:
         check_matrix(chosen)

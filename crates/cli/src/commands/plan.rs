@@ -26,7 +26,8 @@ pub(crate) struct Plan {
     /// Change one setting, such as pipeline.stages=3; may be given again.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// The stages' machines, and the links between them; without it all stages are on this machine.
+    /// The stages' machines, and the links between them; without it, or where it has links alone, all stages are on this
+    /// machine.
     #[arg(long, value_name = "FILE")]
     machines: Option<PathBuf>,
     /// Threads that compute on each stage; by default the cores are shared out.
@@ -66,7 +67,7 @@ impl Plan {
         let architecture = architecture(&config)?;
         let stages = config.pipeline.stages;
         let machines = match &self.machines {
-            Some(path) => Some(Machines::load(path, stages)?),
+            Some(path) => Machines::load(path, stages)?,
             None => elsewhere(&config),
         };
         say("measuring units and codecs ...\n".to_owned());
@@ -99,11 +100,8 @@ fn architecture(config: &Config) -> Result<Architecture, CommandError> {
 }
 
 /// Stages that have an address are each on a machine like this one.
-fn elsewhere(config: &Config) -> Option<Machines> {
-    if config.stages.is_empty() {
-        return None;
-    }
+fn elsewhere(config: &Config) -> Machines {
     let machine = |name: &str| Machine { name: name.to_owned(), ..Machine::this() };
     let machines = config.stages.iter().map(|stage| machine(&stage.address)).collect();
-    Some(Machines { machines, links: Vec::new() })
+    Machines { machines, links: Vec::new() }
 }

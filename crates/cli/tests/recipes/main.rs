@@ -33,11 +33,12 @@ const RECIPES: [Expected; 13] = [
 ];
 
 /// Files in `recipes/lab`, their rows, and the model they start from.
-const EXPERIMENTS: [(&str, usize, Option<Start>); 7] = [
+const EXPERIMENTS: [(&str, usize, Option<Start>); 8] = [
     ("ablation-fine-tuning.toml", 16, Some(Start::SmolLm2)),
     ("ablation-from-scratch.toml", 48, None),
+    ("bandwidths.toml", 21, None),
     ("fidelity.toml", 6, None),
-    ("fine-tuning.toml", 4, Some(Start::SmolLm2)),
+    ("fine-tuning.toml", 3, Some(Start::SmolLm2)),
     ("from-scratch.toml", 6, None),
     ("micro-batches.toml", 16, None),
     ("throughput.toml", 20, None),

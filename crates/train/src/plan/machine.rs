@@ -54,9 +54,9 @@ pub struct LinkSpeed {
 }
 
 /// Machines in the order of their stages, and the links between them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machines {
-    /// One for each stage.
+    /// One for each stage; none where all stages share this machine.
     pub machines: Vec<Machine>,
     /// One between each two; none where the configuration's are meant.
     pub links: Vec<LinkSpeed>,
@@ -80,6 +80,9 @@ pub enum MachinesError {
     /// It is not TOML, or has other keys or values.
     #[error("not a file of machines: {0}")]
     Syntax(String),
+    /// It has no entry.
+    #[error("expected [[machine]] or [[link]] entries, found none")]
+    Empty,
     /// Something is not possible.
     #[error("{place}: expected {expected}")]
     Value {
@@ -170,7 +173,12 @@ impl Machines {
                 Err(MachinesError::Count { what, expected, found, stages })
             }
         };
-        count("machine", stages, entries.machine.len())?;
+        if entries.machine.is_empty() && entries.link.is_empty() {
+            return Err(MachinesError::Empty);
+        }
+        if !entries.machine.is_empty() {
+            count("machine", stages, entries.machine.len())?;
+        }
         if !entries.link.is_empty() {
             count("link", stages.saturating_sub(1), entries.link.len())?;
         }
@@ -250,6 +258,13 @@ mod tests {
         assert_eq!(machines[0], Machine { name: "a".into(), speed: a, memory: Some(24e9) });
         assert_eq!(machines[1], Machine { name: "b".into(), speed: Speed::Relative(3.0), memory: None });
         assert_eq!(links, [LinkSpeed { forward: 1e8, backward: 2e7, latency: 0.02 }]);
+        let alone = Machines::parse("[[link]]\nrate = '1 Gbit/s'", 2).unwrap();
+        let link = LinkSpeed { forward: 1e9, backward: 1e9, latency: 0.0 };
+        assert_eq!(
+            alone,
+            Machines { machines: vec![], links: vec![link] },
+            "between processes of this machine"
+        );
     }
 
     #[test]
@@ -258,7 +273,7 @@ mod tests {
             |entry: &str| format!("[[machine]]\nname = 'a'\nspeed = 1.0\n[[machine]]\nname = 'b'\n{entry}\n");
         let link = |entry: &str| format!("{}[[link]]\n{entry}\n", two("speed = 1.0"));
         for (text, error) in [
-            (String::new(), "expected 2 [[machine]] entries for 2 stages, found 0"),
+            (String::new(), "expected [[machine]] or [[link]] entries, found none"),
             (two(""), "machine[1]: expected either `speed` or `flops`"),
             (two("speed = 1.0\nflops = '1 TFLOP/s'"), "machine[1]: expected either `speed` or `flops`"),
             (two("speed = 0.0"), "machine[1].speed: expected a factor from 1e-6 to 1e6"),

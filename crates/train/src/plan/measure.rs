@@ -27,6 +27,9 @@ const MICRO_BATCHES: u32 = 2;
 /// Values in the parameters that are built at most to measure several blocks together.
 const MOST_PARAMETERS: u64 = 32 << 20;
 
+/// How long a thread sleeps whose waking up is measured: about as long as one that waits for a message.
+const NAP: Duration = Duration::from_millis(5);
+
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
@@ -73,6 +76,8 @@ pub struct Measured {
     pub alone: ModelTimes,
     /// How many times longer a block takes beside others like it on all cores.
     pub slowdown: f64,
+    /// Seconds until a thread that was asleep has a core beside them.
+    pub wake: f64,
 }
 
 impl UnitTimes {
@@ -129,21 +134,19 @@ pub fn measure_stages(
     let per_block = arch.parameters(Unit::Block(0)).max(1);
     let together = workload.blocks.min((MOST_PARAMETERS / per_block) as usize).clamp(1, arch.layers);
     let blocks: Vec<Unit> = (0..together).map(Unit::Block).collect();
-    let alone = |units: &[Unit]| Ok(bench.run_beside(units, threads, 1)?.remove(0));
+    let alone = |units: &[Unit]| Ok(bench.run_beside(units, threads, 1)?.0.remove(0));
     let stage = alone(&blocks)?;
     let alone = ModelTimes {
         embed: alone(&[Unit::Embed])?,
         block: stage.scaled(1.0 / together as f64),
         head: alone(&[Unit::Head])?,
     };
-    let slowdown = if beside > 1 {
-        let crowd = bench.run_beside(&blocks, threads, beside)?;
-        let mean = crowd.iter().map(|times| times.passes()).sum::<f64>() / beside as f64;
-        (mean / stage.passes()).max(1.0)
-    } else {
-        1.0
-    };
-    Ok(Measured { alone, slowdown })
+    if beside == 1 {
+        return Ok(Measured { alone, slowdown: 1.0, wake: 0.0 });
+    }
+    let (crowd, wake) = bench.run_beside(&blocks, threads, beside)?;
+    let mean = crowd.iter().map(|times| times.passes()).sum::<f64>() / beside as f64;
+    Ok(Measured { alone, slowdown: (mean / stage.passes()).max(1.0), wake })
 }
 
 struct Bench<'a> {
@@ -157,21 +160,38 @@ struct Crowd {
     measuring: AtomicUsize,
 }
 
+impl Crowd {
+    /// Seconds, in the mean, between the time when a thread is to wake up and the time when it does.
+    fn wake(&self) -> f64 {
+        self.ready.wait();
+        let (mut times, mut late) = (0u32, Duration::ZERO);
+        while self.measuring.load(Ordering::Relaxed) > 0 {
+            let start = Instant::now();
+            thread::sleep(NAP);
+            late += start.elapsed().saturating_sub(NAP);
+            times += 1;
+        }
+        late.as_secs_f64() / f64::from(times.max(1))
+    }
+}
+
 impl Bench<'_> {
-    /// Measures `units` on `beside` pools of `threads` threads at the same time.
+    /// Measures `units` on `beside` pools of `threads` threads at the same time, and how long it meanwhile takes to wake
+    /// up.
     fn run_beside(
         &self,
         units: &[Unit],
         threads: usize,
         beside: usize,
-    ) -> Result<Vec<UnitTimes>, ThreadPoolBuildError> {
+    ) -> Result<(Vec<UnitTimes>, f64), ThreadPoolBuildError> {
         let pool = |_| ThreadPoolBuilder::new().num_threads(threads).build();
         let pools = (0..beside).map(pool).collect::<Result<Vec<ThreadPool>, _>>()?;
-        let crowd = Crowd { ready: Barrier::new(beside), measuring: AtomicUsize::new(beside) };
+        let crowd = Crowd { ready: Barrier::new(beside + 1), measuring: AtomicUsize::new(beside) };
         Ok(thread::scope(|scope| {
             let run = |pool: &'_ ThreadPool| pool.install(|| self.run(units, &crowd));
             let workers: Vec<_> = pools.iter().map(|pool| scope.spawn(move || run(pool))).collect();
-            workers.into_iter().map(|worker| worker.join().expect("units compute")).collect()
+            let wake = crowd.wake();
+            (workers.into_iter().map(|worker| worker.join().expect("units compute")).collect(), wake)
         }))
     }
 
@@ -291,12 +311,12 @@ mod tests {
     fn every_unit_is_measured_alone_and_beside_others() {
         for (checkpointing, beside) in [(false, 1), (true, 2)] {
             let workload = Workload { checkpointing, ..workload() };
-            let Measured { alone, slowdown } = measure_stages(&ARCH, &workload, 1, beside).unwrap();
+            let Measured { alone, slowdown, wake } = measure_stages(&ARCH, &workload, 1, beside).unwrap();
             for unit in [Unit::Embed, Unit::Block(2), Unit::Head] {
                 let UnitTimes { forward, backward, norms, update } = alone.of(unit);
                 assert!([forward, backward, norms, update].iter().all(|time| *time > 0.0), "{unit}");
             }
-            assert!(slowdown >= 1.0 && (beside > 1 || slowdown == 1.0));
+            assert!(slowdown >= 1.0 && wake >= 0.0 && (beside > 1 || (slowdown, wake) == (1.0, 0.0)));
         }
     }
 

@@ -18,6 +18,7 @@ mod report;
 mod simulate;
 mod stopwatch;
 mod traffic;
+mod transport_cost;
 
 pub use bottleneck::{Bottleneck, Resource};
 pub use codec_cost::{CodecCost, codec_cost};

@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use rayon::ThreadPoolBuildError;
 use thinwire_codec::{CodecSpec, Shape};
-use thinwire_link::{BURST, HEADER_LEN};
+use thinwire_link::{BURST, HEADER_LEN, LinkError};
 
 use super::codec_cost::{CodecCost, codec_cost};
 use super::control::control_bytes;
@@ -13,6 +13,7 @@ use super::machine::{LinkSpeed, Machine, Machines, Speed};
 use super::measure::{Measured, ModelTimes, UnitTimes, Workload, measure_stages};
 use super::memory::{BatchShape, StageMemory};
 use super::simulate::{DirectionTiming, Host, Simulated, StageTiming, Timing, simulate};
+use super::transport_cost::{TransportCost, transport_cost};
 use super::{PlanError, TrafficError, available, flops, partition};
 use crate::config::{BoundaryCodecs, Config, ConfigError, LayerMap, StageUnits, Unit};
 use crate::model::Architecture;
@@ -42,6 +43,9 @@ pub enum PlannerError {
     /// There are no threads to measure with.
     #[error("cannot start the threads to measure with")]
     Threads(#[from] ThreadPoolBuildError),
+    /// There is no link to measure with.
+    #[error("cannot measure what a link takes of this machine")]
+    Transport(#[from] LinkError),
     /// A unit is too large to be measured on this machine.
     #[error(
         "{unit} takes {needed} bytes to be measured, this machine has {available}: describe the machines of the run by \
@@ -102,31 +106,29 @@ pub struct Planner {
     /// By micro-batch and checkpointing.
     measured: BTreeMap<(usize, bool), Measured>,
     codecs: BTreeMap<(String, [usize; 3]), CodecCost>,
+    transport: Option<TransportCost>,
 }
 
 impl Planner {
-    /// A planner for the model `arch` in `stages` stages, on `machines`, or else all on this machine. By default a stage
+    /// A planner for the model `arch` in `stages` stages, on `machines`, or, if there are none, all on this one. By default a stage
     /// has as many threads as in a local run, which shares out the cores, and on a machine of its own as many as this one
     /// has cores.
-    pub fn new(
-        arch: Architecture,
-        stages: usize,
-        machines: Option<Machines>,
-        processors: Processors,
-    ) -> Self {
+    pub fn new(arch: Architecture, stages: usize, machines: Machines, processors: Processors) -> Self {
         let there = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let shared = machines.is_none();
+        let shared = machines.machines.is_empty();
         let sharing = if shared { stages } else { 1 };
         let Processors { threads, cores } = processors;
-        let this = || Machines { machines: vec![Machine::this(); stages], links: Vec::new() };
+        let machines =
+            if shared { Machines { machines: vec![Machine::this(); stages], ..machines } } else { machines };
         Self {
             arch,
-            machines: machines.unwrap_or_else(this),
+            machines,
             shared,
             threads: threads.map_or_else(|| (there / sharing).max(1), NonZero::get),
             cores: cores.unwrap_or(there as f64),
             measured: BTreeMap::new(),
             codecs: BTreeMap::new(),
+            transport: None,
         }
     }
 
@@ -177,11 +179,11 @@ impl Planner {
             (0..map.stages().len()).map(|stage| self.stage(choice, stage)).collect::<Result<_, _>>()?;
         let links = (0..stages.len() - 1).map(|link| self.link(choice, link)).collect::<Result<_, _>>()?;
         let hosts = if self.shared {
-            let slowdown = self.measure(config)?.slowdown;
-            vec![Host { cores: self.cores, slowdown }]
+            let Measured { slowdown, wake, .. } = self.measure(config)?;
+            vec![Host { cores: self.cores, slowdown, wake }]
         } else {
             let host = |machine: &Machine| match machine.speed {
-                Speed::Relative(_) => Host { cores: self.cores, slowdown: 1.0 },
+                Speed::Relative(_) => Host { cores: self.cores, slowdown: 1.0, wake: 0.0 },
                 // What an accelerator computes does not hold up the codec.
                 Speed::Flops { .. } => Host::UNSHARED,
             };
@@ -224,10 +226,12 @@ impl Planner {
         let wire = self.wire(link, &codecs, *rate);
         let mut direction = |codec, rate: Option<f64>, control: u64| -> Result<_, PlannerError> {
             let cost = self.codec(config, codec, message_shape(config, &self.arch))?;
+            let transport = self.transport()?;
+            let bytes = cost.bytes as f64;
             let seconds = |payload| rate.map_or(0.0, |rate| 8.0 * wire.bytes(payload) / rate);
             Ok(DirectionTiming {
-                encode: cost.encode,
-                decode: cost.decode,
+                encode: cost.encode + bytes * transport.send,
+                decode: cost.decode + bytes * transport.receive,
                 codec_threads: config.pipeline.codec_threads,
                 send: seconds(cost.bytes),
                 control: seconds(control + tied),
@@ -259,6 +263,14 @@ impl Planner {
         Ok(cost)
     }
 
+    fn transport(&mut self) -> Result<TransportCost, PlannerError> {
+        if let Some(cost) = self.transport {
+            return Ok(cost);
+        }
+        let cost = transport_cost()?;
+        Ok(*self.transport.insert(cost))
+    }
+
     /// Times of the units on the machine of stage `stage`.
     fn times(&mut self, config: &Config, stage: usize) -> Result<ModelTimes, PlannerError> {
         match self.machines.machines[stage].speed {
@@ -288,8 +300,8 @@ impl Planner {
             checkpointing: train.gradient_checkpointing,
             blocks: self.arch.layers.div_ceil(config.pipeline.stages),
         };
-        let sharing = if self.shared { config.pipeline.stages } else { 1 };
-        let beside = sharing.min(((self.cores / self.threads as f64) as usize).max(1));
+        // More than there are cores for, too: threads that take turns drive each other out of the caches.
+        let beside = if self.shared { config.pipeline.stages } else { 1 };
         self.check_memory(&workload, beside)?;
         let measured = measure_stages(&self.arch, &workload, self.threads, beside)?;
         self.measured.insert(key, measured);

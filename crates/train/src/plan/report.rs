@@ -19,6 +19,8 @@ pub struct Plan {
     pub threads: usize,
     /// How many times longer a block takes beside others on all cores of this machine; 1 where each stage has a machine.
     pub slowdown: f64,
+    /// Seconds until a thread that was asleep has a core beside them; 0 where each stage has a machine.
+    pub wake_seconds: f64,
     /// Seconds of a step.
     pub step_seconds: f64,
     /// Predictions a second, where every sequence is full.
@@ -122,6 +124,7 @@ impl Planner {
         Ok(Plan {
             threads: self.threads,
             slowdown: prediction.timing.hosts.iter().map(|host| host.slowdown).fold(1.0, f64::max),
+            wake_seconds: prediction.timing.hosts.iter().map(|host| host.wake).fold(0.0, f64::max),
             step_seconds: prediction.simulated.step,
             tokens_per_second: prediction.tokens_per_second,
             bottleneck: Bottleneck::of(&prediction.timing),

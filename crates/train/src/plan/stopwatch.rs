@@ -35,12 +35,21 @@ fn waited() -> Vec<u64> {
 }
 
 fn waited_here() -> u64 {
-    fs::read_to_string("/proc/thread-self/schedstat").ok().and_then(|text| parse(&text)).unwrap_or(0)
+    schedstat(1)
+}
+
+/// Nanoseconds that this thread has been on a core so far; 0 where the system does not tell as Linux does.
+pub(super) fn on_core() -> u64 {
+    schedstat(0)
+}
+
+fn schedstat(field: usize) -> u64 {
+    fs::read_to_string("/proc/thread-self/schedstat").ok().and_then(|text| parse(&text, field)).unwrap_or(0)
 }
 
 /// Nanoseconds on a core, nanoseconds waiting for one, turns (`Documentation/scheduler/sched-stats.rst` of Linux).
-fn parse(text: &str) -> Option<u64> {
-    text.split_whitespace().nth(1)?.parse().ok()
+fn parse(text: &str, field: usize) -> Option<u64> {
+    text.split_whitespace().nth(field)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -49,9 +58,10 @@ mod tests {
 
     #[test]
     fn the_second_number_is_the_wait() {
-        assert_eq!(parse("123 456 7\n"), Some(456));
-        assert_eq!(parse("123"), None);
-        assert_eq!(parse("1 x 2"), None);
+        assert_eq!(parse("123 456 7\n", 0), Some(123));
+        assert_eq!(parse("123 456 7\n", 1), Some(456));
+        assert_eq!(parse("123", 1), None);
+        assert_eq!(parse("1 x 2", 1), None);
     }
 
     #[test]

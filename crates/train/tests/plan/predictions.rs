@@ -33,7 +33,7 @@ fn plan(overrides: &[&str], machines: Machines) -> Plan {
     let config = Config::parse(RECIPE, &overrides).unwrap();
     let arch = Architecture::new(&config.model, config.model.vocab.unwrap());
     let rates = ["10mbit", "100mbit", "1gbit", "10gbit", "1000gbit"].map(|rate| rate.parse().unwrap());
-    Planner::new(arch, 2, Some(machines), Processors::default()).plan(&config, &rates, true).unwrap()
+    Planner::new(arch, 2, machines, Processors::default()).plan(&config, &rates, true).unwrap()
 }
 
 fn proposal<'a>(plan: &'a Plan, what: &str) -> Option<&'a Proposal> {

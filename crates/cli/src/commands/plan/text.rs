@@ -9,7 +9,7 @@ use super::Report;
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { config, micro_batches, micro_batch, sequence, plan } = self;
-        let Plan { threads, slowdown, step_seconds, tokens_per_second, bottleneck, .. } = plan;
+        let Plan { threads, slowdown, wake_seconds, step_seconds, tokens_per_second, bottleneck, .. } = plan;
         writeln!(
             f,
             "{}: {micro_batches} micro-batches of {micro_batch} x {sequence} tokens a step",
@@ -17,7 +17,7 @@ impl fmt::Display for Report {
         )?;
         write!(f, "{tokens_per_second:.0} tokens/s, {step_seconds:.3} s a step; {threads} threads on each stage")?;
         if *slowdown > 1.0 {
-            write!(f, ", {slowdown:.2} times slower beside each other")?;
+            write!(f, ", {slowdown:.2} times slower beside each other, {:.1} ms to wake up", 1e3 * wake_seconds)?;
         }
         write!(f, "\nbottleneck: {bottleneck}")?;
         write_stages(f, &plan.stages)?;

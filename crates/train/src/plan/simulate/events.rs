@@ -18,11 +18,31 @@ enum Work {
     Decode(Direction),
 }
 
+/// Who begins it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Was {
+    /// A thread that has just ended something else.
+    Awake,
+    /// A thread that has waited, and needs a core first.
+    Asleep,
+}
+
+/// Work that a thread is to do.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    host: usize,
+    work: Work,
+    threads: usize,
+    seconds: f64,
+}
+
 /// What happens at a time known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timed {
     Sent(Direction),
     Arrived(Direction),
+    /// The thread of this one of the tasks that wait for a core has one.
+    Woken(usize),
 }
 
 /// A time, compared as the numbers are; the number of the event tells those at one time apart.
@@ -48,6 +68,8 @@ struct Lane {
     timing: DirectionTiming,
     outbox: VecDeque<(Message, usize)>,
     sending: bool,
+    /// Whether the thread that sends has to wait for the link.
+    held: bool,
     /// The link's time is paid for up to here.
     paid_until: f64,
     arriving: VecDeque<(Message, usize)>,
@@ -66,6 +88,8 @@ pub(super) struct Events<'a> {
     threads: Vec<Thread>,
     lanes: Vec<Lane>,
     timed: BinaryHeap<Reverse<At>>,
+    /// Tasks that have waited for a core, or still do.
+    woken: Vec<Task>,
     count: u64,
 }
 
@@ -89,6 +113,7 @@ impl Lane {
             timing,
             outbox: VecDeque::new(),
             sending: false,
+            held: false,
             paid_until: 0.0,
             arriving: VecDeque::new(),
             arrived: VecDeque::new(),
@@ -122,13 +147,14 @@ impl<'a> Events<'a> {
             threads: (0..timing.stages.len()).map(thread).collect(),
             lanes: timing.links.iter().flatten().map(|direction| Lane::new(*direction)).collect(),
             timed: BinaryHeap::new(),
+            woken: Vec::new(),
             count: 0,
         }
     }
 
     pub(super) fn run(mut self) -> Simulated {
         for stage in 0..self.threads.len() {
-            self.go_on(stage);
+            self.go_on(stage, Was::Awake);
         }
         while self.threads[0].ends.len() < STEPS {
             self.advance();
@@ -159,6 +185,7 @@ impl<'a> Events<'a> {
                 match event {
                     Timed::Sent(lane) => self.sent(lane),
                     Timed::Arrived(lane) => self.arrive(lane),
+                    Timed::Woken(task) => self.start(self.woken[task]),
                 }
             }
             (_, None) => unreachable!("somebody has work until the last step ends"),
@@ -166,7 +193,7 @@ impl<'a> Events<'a> {
     }
 
     /// Lets a computing thread begin its next piece, if it can.
-    fn go_on(&mut self, stage: usize) {
+    fn go_on(&mut self, stage: usize, was: Was) {
         let thread = &self.threads[stage];
         if thread.working || thread.step == STEPS {
             return;
@@ -179,7 +206,23 @@ impl<'a> Events<'a> {
         }
         self.threads[stage].working = true;
         let own = &self.timing.stages[stage];
-        self.hosts[own.host].begin(self.now, Work::Compute { stage }, own.threads, piece.seconds);
+        let (host, threads) = (own.host, own.threads);
+        self.begin(was, Task { host, work: Work::Compute { stage }, threads, seconds: piece.seconds });
+    }
+
+    /// A thread that was asleep on a machine that is full is let in after others.
+    fn begin(&mut self, was: Was, task: Task) {
+        match self.hosts[task.host].wake() {
+            Some(wake) if was == Was::Asleep => {
+                self.at(self.now + wake, Timed::Woken(self.woken.len()));
+                self.woken.push(task);
+            }
+            _ => self.start(task),
+        }
+    }
+
+    fn start(&mut self, Task { host, work, threads, seconds }: Task) {
+        self.hosts[host].begin(self.now, work, threads, seconds);
     }
 
     fn done(&mut self, work: Work, seconds: f64) {
@@ -207,19 +250,19 @@ impl<'a> Events<'a> {
             let queue = &mut self.lanes[lane];
             queue.outbox.push_back((message, step));
             queue.load.outgoing = queue.load.outgoing.max(tensors(queue.outbox.iter().map(|sent| sent.0)));
-            self.encode_next(lane);
+            self.encode_next(lane, Was::Asleep);
         }
-        self.go_on(stage);
+        self.go_on(stage, Was::Awake);
     }
 
     /// A message stays in the outbox until it has left.
-    fn encode_next(&mut self, lane: Direction) {
+    fn encode_next(&mut self, lane: Direction, was: Was) {
         let queue = &mut self.lanes[lane];
         let Some(&(message, _)) = queue.outbox.front().filter(|_| !queue.sending) else { return };
         queue.sending = true;
         let seconds = if message == Message::Tensor { queue.timing.encode } else { 0.0 };
         let (threads, host) = (queue.timing.codec_threads, self.timing.stages[sender(lane)].host);
-        self.hosts[host].begin(self.now, Work::Encode(lane), threads, seconds);
+        self.begin(was, Task { host, work: Work::Encode(lane), threads, seconds });
     }
 
     fn encoded(&mut self, lane: Direction, seconds: f64) {
@@ -231,6 +274,7 @@ impl<'a> Events<'a> {
             queue.load.send += transfer;
         }
         let left = queue.pay(self.now, transfer);
+        queue.held = left > self.now;
         self.at(left, Timed::Sent(lane));
     }
 
@@ -240,24 +284,25 @@ impl<'a> Events<'a> {
         queue.sending = false;
         queue.arriving.push_back(message);
         let latency = queue.timing.latency;
+        let was = if queue.held { Was::Asleep } else { Was::Awake };
         self.at(self.now + latency, Timed::Arrived(lane));
-        self.encode_next(lane);
+        self.encode_next(lane, was);
     }
 
     fn arrive(&mut self, lane: Direction) {
         let queue = &mut self.lanes[lane];
         let message = queue.arriving.pop_front().expect("it was on its way");
         queue.arrived.push_back(message);
-        self.decode_next(lane);
+        self.decode_next(lane, Was::Asleep);
     }
 
-    fn decode_next(&mut self, lane: Direction) {
+    fn decode_next(&mut self, lane: Direction, was: Was) {
         let queue = &mut self.lanes[lane];
         let Some(&(message, _)) = queue.arrived.front().filter(|_| !queue.decoding) else { return };
         queue.decoding = true;
         let seconds = if message == Message::Tensor { queue.timing.decode } else { 0.0 };
         let (threads, host) = (queue.timing.codec_threads, self.timing.stages[receiver(lane)].host);
-        self.hosts[host].begin(self.now, Work::Decode(lane), threads, seconds);
+        self.begin(was, Task { host, work: Work::Decode(lane), threads, seconds });
     }
 
     fn decoded(&mut self, lane: Direction, seconds: f64) {
@@ -269,8 +314,8 @@ impl<'a> Events<'a> {
         }
         queue.inbox.push_back(message);
         queue.load.incoming = queue.load.incoming.max(tensors(queue.inbox.iter().copied()));
-        self.decode_next(lane);
-        self.go_on(receiver(lane));
+        self.decode_next(lane, Was::Awake);
+        self.go_on(receiver(lane), Was::Asleep);
     }
 
     fn at(&mut self, time: f64, event: Timed) {

@@ -8,11 +8,14 @@ pub struct Host {
     /// How many times longer work takes when all cores are busy than when its thread is alone: memory and caches are
     /// shared, and clocks sink. At least 1.
     pub slowdown: f64,
+    /// Seconds until a thread that was asleep has a core, where all are busy: those that compute are not interrupted at
+    /// once.
+    pub wake: f64,
 }
 
 impl Host {
     /// A machine on which nothing holds anything up.
-    pub const UNSHARED: Self = Self { cores: f64::INFINITY, slowdown: 1.0 };
+    pub const UNSHARED: Self = Self { cores: f64::INFINITY, slowdown: 1.0, wake: 0.0 };
 
     /// Of its speed alone, what work of `threads` threads has while `busy` are busy, itself included.
     fn share(&self, threads: f64, busy: f64) -> f64 {
@@ -59,6 +62,12 @@ impl<T> Busy<T> {
         let threads = threads as f64;
         self.tasks.push(Task { what, threads, begin: now, left: seconds, since: now, share: 1.0 });
         self.reshare(now);
+    }
+
+    /// How long a thread that was asleep waits for a core: not at all while there is a free one.
+    pub(super) fn wake(&self) -> Option<f64> {
+        let busy: f64 = self.tasks.iter().map(|task| task.threads).sum();
+        (busy >= self.host.cores && self.host.wake > 0.0).then_some(self.host.wake)
     }
 
     /// When the first task ends, if there is one.

@@ -103,7 +103,7 @@ fn an_idle_link_has_saved_its_burst() {
 fn threads_of_one_machine_share_its_cores() {
     let shared = |cores, slowdown| {
         let mut timing = pipeline(GPipe, [2, 4], passes(1.0, 1.0), sending(0.0));
-        timing.hosts = vec![Host { cores, slowdown }];
+        timing.hosts = vec![Host { cores, slowdown, wake: 0.0 }];
         timing.stages.iter_mut().for_each(|stage| stage.host = 0);
         simulate(&timing).step
     };
@@ -113,6 +113,23 @@ fn threads_of_one_machine_share_its_cores() {
     assert_eq!(shared(1.0, 1.0), 16.0, "one core does all the work");
     // Both compute for 3 + 3 of the 10 units, in which they take twice as long.
     assert_eq!(shared(2.0, 2.0), 4.0 + 6.0 * 2.0);
+}
+
+#[test]
+fn a_thread_that_was_asleep_waits_for_a_core_where_none_is_free() {
+    let step = |cores, wake| {
+        let mut timing = pipeline(GPipe, [2, 2], passes(1.0, 1.0), DirectionTiming::default());
+        timing.hosts = vec![Host { cores, slowdown: 1.0, wake }];
+        timing.stages.iter_mut().for_each(|stage| stage.host = 0);
+        simulate(&timing).step
+    };
+    assert_eq!(step(3.0, 0.5), step(3.0, 0.0), "never more than two compute");
+    // On one core the eight units of work are done one after the other. The first stage goes on with its second forward
+    // while both threads of the link, and then the other stage, wake up; so on the way back.
+    assert_eq!(step(1.0, 0.0), 8.0);
+    assert_eq!(step(1.0, 0.125), 8.0, "somebody has work meanwhile");
+    // Longer than there is other work.
+    assert!(step(1.0, 0.5) > 8.0);
 }
 
 #[test]
