@@ -212,7 +212,7 @@ impl<'a> Events<'a> {
 
     /// A thread that was asleep on a machine that is full is let in after others.
     fn begin(&mut self, was: Was, task: Task) {
-        match self.hosts[task.host].wake() {
+        match self.hosts[task.host].wake(self.now) {
             Some(wake) if was == Was::Asleep => {
                 self.at(self.now + wake, Timed::Woken(self.woken.len()));
                 self.woken.push(task);

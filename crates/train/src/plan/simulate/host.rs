@@ -65,8 +65,8 @@ impl<T> Busy<T> {
     }
 
     /// How long a thread that was asleep waits for a core: not at all while there is a free one.
-    pub(super) fn wake(&self) -> Option<f64> {
-        let busy: f64 = self.tasks.iter().map(|task| task.threads).sum();
+    pub(super) fn wake(&self, now: f64) -> Option<f64> {
+        let busy: f64 = self.tasks.iter().filter(|task| task.end() > now).map(|task| task.threads).sum();
         (busy >= self.host.cores && self.host.wake > 0.0).then_some(self.host.wake)
     }
 

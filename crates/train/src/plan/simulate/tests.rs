@@ -117,19 +117,17 @@ fn threads_of_one_machine_share_its_cores() {
 
 #[test]
 fn a_thread_that_was_asleep_waits_for_a_core_where_none_is_free() {
-    let step = |cores, wake| {
-        let mut timing = pipeline(GPipe, [2, 2], passes(1.0, 1.0), DirectionTiming::default());
+    let step = |micro_batches, cores, wake| {
+        let mut timing = pipeline(GPipe, [2, micro_batches], passes(1.0, 1.0), DirectionTiming::default());
         timing.hosts = vec![Host { cores, slowdown: 1.0, wake }];
         timing.stages.iter_mut().for_each(|stage| stage.host = 0);
         simulate(&timing).step
     };
-    assert_eq!(step(3.0, 0.5), step(3.0, 0.0), "never more than two compute");
-    // On one core the eight units of work are done one after the other. The first stage goes on with its second forward
-    // while both threads of the link, and then the other stage, wake up; so on the way back.
-    assert_eq!(step(1.0, 0.0), 8.0);
-    assert_eq!(step(1.0, 0.125), 8.0, "somebody has work meanwhile");
-    // Longer than there is other work.
-    assert!(step(1.0, 0.5) > 8.0);
+    assert_eq!(step(1, 1.0, 0.5), 4.0, "one micro-batch: the other stage is idle");
+    assert_eq!(step(4, 3.0, 0.5), step(4, 3.0, 0.0), "two stages never fill three cores");
+    assert_eq!(step(2, 1.0, 0.0), 8.0, "one core does all the work");
+    // Long before the threads of the link and of the stage behind it have a core, the first stage has nothing left to do.
+    assert!(step(2, 1.0, 2.0) > 8.0);
 }
 
 #[test]
