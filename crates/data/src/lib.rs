@@ -35,6 +35,7 @@ pub use dataset::{Cache, Dataset, Progress, Summary};
 pub use error::{DataError, TemplateError, TokenizeError};
 pub use micro_batch::MicroBatch;
 pub use settings::{Columns, DEFAULT_DATE, DataSettings, Format, Packing};
+pub use source::require_files;
 pub use tokenizer::{ModelTexts, Tokenizer};
 pub use tokenizer_source::TokenizerSource;
 pub use windows::WindowSize;

@@ -49,6 +49,7 @@ impl Lab {
         let signals = Signals::watch()?;
         let experiment = Experiment::load(&self.experiment)?;
         let rows = experiment.rows_like(&self.row, &self.overrides)?;
+        rows.iter().try_for_each(Row::require_data)?;
         if self.dry_run {
             output.print(&Matrix::new(&rows))?;
             return Ok(());

@@ -22,6 +22,22 @@ fn the_matrix_is_shown_and_nothing_is_run() {
 }
 
 #[test]
+fn texts_that_are_not_there_are_told_before_any_row_runs() {
+    let last = r#"
+    [[setting]]
+    name = "elsewhere"
+    set = ["data.heldout=no-such.txt"]
+    "#;
+    let lab = Lab::new(&format!("{SETTINGS}{last}"));
+    for arguments in [&[][..], &["--dry-run"]] {
+        let error = fail(&mut lab.command(arguments));
+        assert!(error.contains("error: data.heldout of the row elsewhere / seed 1"), "{error}");
+        assert!(error.contains("cannot read ") && error.contains("no-such.txt"), "{error}");
+    }
+    assert!(!lab.path("").exists());
+}
+
+#[test]
 fn rows_that_fail_are_in_the_report_and_rows_that_are_done_are_kept() {
     let diverging = r#"
     [[setting]]

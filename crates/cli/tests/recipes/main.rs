@@ -34,8 +34,8 @@ const RECIPES: [Expected; 13] = [
 
 /// Files in `recipes/lab`, their rows, and the model they start from.
 const EXPERIMENTS: [(&str, usize, Option<Start>); 8] = [
-    ("ablation-fine-tuning.toml", 16, Some(Start::SmolLm2)),
-    ("ablation-from-scratch.toml", 48, None),
+    ("ablation-fine-tuning.toml", 17, Some(Start::SmolLm2)),
+    ("ablation-from-scratch.toml", 51, None),
     ("bandwidths.toml", 21, None),
     ("fidelity.toml", 6, None),
     ("fine-tuning.toml", 3, Some(Start::SmolLm2)),

@@ -30,6 +30,17 @@ pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, DataError> {
     Ok(files)
 }
 
+/// Whether there is something to read at all `paths`, as a run would.
+///
+/// # Errors
+/// A file that cannot be opened, a folder or pattern that names none.
+pub fn require_files(paths: &[PathBuf]) -> Result<(), DataError> {
+    for path in expand(paths)? {
+        File::open(&path).map_err(|source| DataError::Read { path, source })?;
+    }
+    Ok(())
+}
+
 fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let unreadable = |source| DataError::Read { path: folder.into(), source };
     let entries = fs::read_dir(folder).map_err(unreadable)?;

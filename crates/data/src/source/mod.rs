@@ -14,6 +14,7 @@ use std::path::Path;
 
 use minijinja::Value;
 
+pub use files::require_files;
 pub(crate) use files::{content_sha256, expand, total_bytes};
 pub(crate) use kind::{Container, Kind, detect};
 

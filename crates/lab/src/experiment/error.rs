@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use thinwire_data::DataError;
 use thinwire_train::config::ConfigError;
 
 /// Why an experiment was refused.
@@ -34,6 +35,16 @@ pub enum ExperimentError {
         row: String,
         /// What is wrong.
         source: Box<ConfigError>,
+    },
+    /// A row has no data.
+    #[error("{key} of the row {row}")]
+    Data {
+        /// The setting that names it, dotted.
+        key: &'static str,
+        /// The row's name.
+        row: String,
+        /// What is wrong.
+        source: DataError,
     },
     /// The configuration of a row does not go with the experiment.
     #[error("the configuration of the row {row} has {found}: expected {expected}")]

@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use thinwire_data::require_files;
 use thinwire_train::config::{Bandwidth, Config, Latency};
 
+use super::error::ExperimentError;
 use super::file::LinkAxis;
 
 /// A run that an experiment asks for.
@@ -34,6 +36,22 @@ pub struct Coordinates {
     pub setting: String,
     /// `run.seed`
     pub seed: u64,
+}
+
+impl Row {
+    /// Whether its texts are there: the row may be hours away.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Data`]
+    pub fn require_data(&self) -> Result<(), ExperimentError> {
+        let Self { at, config: Config { data, .. }, .. } = self;
+        let texts = [("data.train", Some(&data.train)), ("data.heldout", data.heldout.as_ref())];
+        for (key, sources) in texts.into_iter().filter_map(|(key, sources)| Some((key, sources?))) {
+            require_files(&sources.0)
+                .map_err(|source| ExperimentError::Data { key, row: at.to_string(), source })?;
+        }
+        Ok(())
+    }
 }
 
 impl Coordinates {

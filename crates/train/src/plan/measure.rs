@@ -285,6 +285,7 @@ impl Stage {
 mod tests {
     use super::*;
     use crate::config::Family;
+    use crate::model::Lora;
 
     const ARCH: Architecture = Architecture {
         family: Family::Llama,
@@ -318,6 +319,21 @@ mod tests {
             }
             assert!(slowdown >= 1.0 && wake >= 0.0 && (beside > 1 || (slowdown, wake) == (1.0, 0.0)));
         }
+    }
+
+    #[test]
+    fn a_larger_block_takes_longer() {
+        let large = Architecture { hidden: 256, ffn: 1024, ..ARCH };
+        let block = |arch| measure_stages(arch, &workload(), 1, 1).unwrap().alone.block.passes();
+        assert!(block(&large) > block(&ARCH));
+    }
+
+    #[test]
+    fn adapters_are_measured() {
+        let lora = Lora { rank: 2, alpha: 4.0, targets: vec!["q_proj".into(), "up_proj".into()] };
+        let adapted = Architecture { lora: Some(lora), ..ARCH };
+        let ModelTimes { embed, block, head } = measure_stages(&adapted, &workload(), 1, 1).unwrap().alone;
+        assert!(embed.forward > 0.0 && block.backward > 0.0 && head.backward > 0.0);
     }
 
     #[test]

@@ -4,7 +4,6 @@ mod available;
 mod bottleneck;
 mod codec_cost;
 mod control;
-mod cost;
 mod flops;
 mod machine;
 mod measure;
@@ -22,7 +21,6 @@ mod transport_cost;
 
 pub use bottleneck::{Bottleneck, Resource};
 pub use codec_cost::{CodecCost, codec_cost};
-pub use cost::{UnitCost, measure};
 pub use flops::{Flops, flops};
 pub use machine::{LinkSpeed, Machine, Machines, MachinesError, Speed};
 pub use measure::{Measured, ModelTimes, UnitTimes, Workload, measure_stages};

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use rayon::ThreadPoolBuildError;
 use thinwire_codec::{AqsgdSettings, CodecSpec, SpecError};
 use thinwire_link::TermsError;
 
@@ -98,6 +99,9 @@ pub enum RunError {
     /// The model cannot be split as asked.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There are no threads to measure with.
+    #[error("cannot start the threads to measure with")]
+    Threads(#[from] ThreadPoolBuildError),
     /// There is no such stage.
     #[error("stage {stage} does not exist: pipeline.stages = {stages}, counted from 0")]
     NoSuchStage {

@@ -1,12 +1,13 @@
 //! What a configuration comes to, told without its texts.
 
-use burn::tensor::Device;
+use std::num::NonZero;
+use std::thread;
 
 use super::RunError;
-use crate::config::{Config, ConfigError, LayerMap};
+use crate::config::{Config, ConfigError, LayerMap, StageUnits};
 use crate::data::Tokenizer;
 use crate::model::Architecture;
-use crate::plan::{self, UnitCost};
+use crate::plan::{self, ModelTimes, Workload};
 use crate::pretrained::load_tokenizer;
 
 /// A run that is not started.
@@ -41,16 +42,26 @@ impl Preview {
         Ok(Self { config, architecture, map, tokenizer })
     }
 
-    /// Measures each unit on this machine's processor, with the run's micro-batches, and splits the model by that.
+    /// Measures each unit with the run's micro-batches, on as many cores as a stage has where all are on this machine, and
+    /// splits the model by that.
     ///
     /// # Errors
-    /// There are more stages than units.
-    pub fn measure(&self) -> Result<(Vec<UnitCost>, LayerMap), RunError> {
-        let train = &self.config.train;
-        let (samples, tokens) = (train.micro_batch, train.sequence);
-        let costs = plan::measure(&self.architecture, samples, tokens, train.dtype, &Device::flex());
-        let seconds: Vec<f64> = costs.iter().map(UnitCost::seconds).collect();
-        let map = plan::partition(&seconds, self.config.pipeline.stages)?;
-        Ok((costs, map))
+    /// There are more stages than units, or no threads.
+    pub fn measure(&self) -> Result<(ModelTimes, LayerMap), RunError> {
+        let Config { train, pipeline, .. } = &self.config;
+        let layers = self.architecture.layers;
+        let workload = Workload {
+            samples: train.micro_batch,
+            tokens: train.sequence,
+            dtype: train.dtype,
+            checkpointing: train.gradient_checkpointing,
+            blocks: layers.div_ceil(pipeline.stages),
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = (cores / pipeline.stages).max(1);
+        let times = plan::measure_stages(&self.architecture, &workload, threads, 1)?.alone;
+        let units = StageUnits { embed: true, blocks: 0..layers, head: true };
+        let seconds: Vec<f64> = units.iter().map(|unit| times.of(unit).passes()).collect();
+        Ok((times, plan::partition(&seconds, pipeline.stages)?))
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thinwire_train::config::{Config, ConfigError, LayerMap, StageUnits, Unit};
 use thinwire_train::model::Architecture;
-use thinwire_train::plan::{LinkTraffic, UnitCost, tied_gradient_bytes, traffic};
+use thinwire_train::plan::{LinkTraffic, ModelTimes, tied_gradient_bytes, traffic};
 use thinwire_train::run::Preview;
 
 use crate::error::CommandError;
@@ -67,13 +67,13 @@ struct UnitReport {
     unit: String,
     forward: f64,
     backward: f64,
-    parameters: usize,
+    parameters: u64,
 }
 
 pub(super) fn report(path: &Path, overrides: &[String], measure: bool) -> Result<Report, CommandError> {
     let preview = Preview::load(Config::load(path, overrides)?)?;
-    let (costs, proposed) = measure.then(|| preview.measure()).transpose()?.unzip();
-    let measured = costs.zip(proposed.as_ref()).map(|(costs, map)| Measured::new(&costs, map));
+    let (times, proposed) = measure.then(|| preview.measure()).transpose()?.unzip();
+    let measured = times.zip(proposed.as_ref()).map(|(times, map)| Measured::new(&preview.architecture, &times, map));
     let Preview { config, architecture, map, tokenizer } = preview;
     let map = map.or(proposed);
     let stage = |units: &StageUnits| StageReport::new(&architecture, units);
@@ -140,14 +140,15 @@ impl StageReport {
 }
 
 impl Measured {
-    fn new(costs: &[UnitCost], map: &LayerMap) -> Self {
-        let unit = |cost: &UnitCost| UnitReport {
-            unit: cost.unit.to_string(),
-            forward: cost.forward,
-            backward: cost.backward,
-            parameters: cost.parameters,
+    fn new(architecture: &Architecture, times: &ModelTimes, map: &LayerMap) -> Self {
+        let unit = |unit| UnitReport {
+            unit: unit.to_string(),
+            forward: times.of(unit).forward,
+            backward: times.of(unit).backward,
+            parameters: architecture.parameters(unit),
         };
-        Self { units: costs.iter().map(unit).collect(), layers: map.stages().to_vec() }
+        let whole = StageUnits { embed: true, blocks: 0..architecture.layers, head: true };
+        Self { units: whole.iter().map(unit).collect(), layers: map.stages().to_vec() }
     }
 }
 
