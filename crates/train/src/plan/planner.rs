@@ -110,9 +110,9 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner for the model `arch` in `stages` stages, on `machines`, or, if there are none, all on this one. By default a stage
-    /// has as many threads as in a local run, which shares out the cores, and on a machine of its own as many as this one
-    /// has cores.
+    /// A planner for the model `arch` in `stages` stages, on `machines`, or, if there are none, all on this one. By default
+    /// a stage has as many threads as in a local run, which shares out the cores, and on a machine of its own as many as
+    /// this one has cores.
     pub fn new(arch: Architecture, stages: usize, machines: Machines, processors: Processors) -> Self {
         let there = std::thread::available_parallelism().map_or(1, NonZero::get);
         let shared = machines.machines.is_empty();
