@@ -47,8 +47,11 @@ impl Row {
         let Self { at, config: Config { data, .. }, .. } = self;
         let texts = [("data.train", Some(&data.train)), ("data.heldout", data.heldout.as_ref())];
         for (key, sources) in texts.into_iter().filter_map(|(key, sources)| Some((key, sources?))) {
-            require_files(&sources.0)
-                .map_err(|source| ExperimentError::Data { key, row: at.to_string(), source })?;
+            require_files(&sources.0).map_err(|source| ExperimentError::Data {
+                key,
+                row: at.to_string(),
+                source,
+            })?;
         }
         Ok(())
     }

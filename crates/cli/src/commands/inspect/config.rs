@@ -141,7 +141,7 @@ impl StageReport {
 
 impl Measured {
     fn new(architecture: &Architecture, times: &ModelTimes, map: &LayerMap) -> Self {
-        let unit = |unit| UnitReport {
+        let unit = |unit: Unit| UnitReport {
             unit: unit.to_string(),
             forward: times.of(unit).forward,
             backward: times.of(unit).backward,
