@@ -39,7 +39,7 @@ pub fn group(
     let inbox = Inbox::new(rank, ranks, settings.deadline, received);
     let mut outboxes: Vec<Option<Outbox>> = (0..ranks).map(|_| None).collect();
     for (other, Link { sender, receiver, .. }) in links {
-        outboxes[other] = Some(Outbox::start(other, run, sender, events.clone()));
+        outboxes[other] = Some(Outbox::start(run, sender));
         let longest = settings.longest_message() as u64;
         inbox::listen(other, receiver, longest, events.clone(), inbox.listens());
     }
@@ -65,13 +65,18 @@ impl Transport for End {
 
     fn push(&mut self, to: usize, tile: u64, message: &[u8]) -> Result<(), CollectiveError> {
         let outbox = self.outboxes[to].as_ref().expect("a rank pushes nothing to itself");
-        if outbox.send(Part::Push, tile, message) { Ok(()) } else { Err(self.inbox.why_gone(to)) }
+        if outbox.send(Part::Push, tile, message) {
+            return Ok(());
+        }
+        Err(self.inbox.why_gone(to, outbox.failure()))
     }
 
     fn share(&mut self, tile: u64, message: &[u8]) -> Result<(), CollectiveError> {
         for (to, outbox) in self.outboxes.iter().enumerate() {
-            if outbox.as_ref().is_some_and(|outbox| !outbox.send(Part::Share, tile, message)) {
-                return Err(self.inbox.why_gone(to));
+            if let Some(outbox) = outbox
+                && !outbox.send(Part::Share, tile, message)
+            {
+                return Err(self.inbox.why_gone(to, outbox.failure()));
             }
         }
         Ok(())

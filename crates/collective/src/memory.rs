@@ -85,14 +85,15 @@ impl End {
         let (by, board, start) = (self.rank, &*self.board, Instant::now());
         let mailbox = board.mailbox(from, part, by);
         for turn in 0_u32.. {
+            // In this order: what a rank sent, and why it gave up, was there before it left.
+            let left = board.has_left(from);
             if mailbox.has(tile) {
                 break;
             }
             if let Some((rank, reason)) = board.gave_up(by) {
                 return Err(CollectiveError::GaveUp { rank, reason: reason.to_owned() });
             }
-            // What it had sent before it left is there by now.
-            if board.has_left(from) && !mailbox.has(tile) {
+            if left {
                 return Err(CollectiveError::Left { rank: from, by, part, tile });
             }
             let waited = start.elapsed();

@@ -79,14 +79,18 @@ impl Inbox {
         }
     }
 
-    /// Why nothing can be sent to `rank` anymore.
-    pub(super) fn why_gone(&mut self, rank: usize) -> CollectiveError {
-        while let Ok((rank, event)) = self.events.try_recv() {
+    /// Why nothing can be sent to `rank` anymore: what it or another rank says of it, which may have to come first, or else
+    /// `reason`.
+    pub(super) fn why_gone(&mut self, rank: usize, reason: &str) -> CollectiveError {
+        let start = Instant::now();
+        while let Some(left) = GRACE.checked_sub(start.elapsed())
+            && let Ok((rank, event)) = self.events.recv_timeout(left)
+        {
             if let Err(error) = self.note(rank, event) {
                 return error;
             }
         }
-        CollectiveError::Link { rank, reason: "it takes no messages anymore".to_owned() }
+        CollectiveError::Link { rank, reason: reason.to_owned() }
     }
 
     fn note(&mut self, rank: usize, event: Event) -> Result<(), CollectiveError> {
@@ -106,7 +110,7 @@ impl Inbox {
 }
 
 /// Starts the thread that hands what comes from `from` to `events`, messages of up to `longest` bytes. It ends with the link, or
-/// soon after nobody `listens` anymore.
+/// when nobody `listens` anymore and nothing comes.
 pub(super) fn listen(
     from: usize,
     mut receiver: Box<dyn FrameReceiver>,
@@ -131,7 +135,9 @@ pub(super) fn listen(
                 Err(error) => Event::Failed(with_causes(&error)),
             };
             let last = !matches!(event, Event::Message(..));
-            if events.send((from, event)).is_err() || last {
+            // Where nobody listens anymore, the rest is read and dropped, so that the peer's goodbye comes through.
+            let _ = events.send((from, event));
+            if last {
                 break;
             }
         }

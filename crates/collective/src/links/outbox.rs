@@ -1,9 +1,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use thinwire_link::{FrameHeader, FrameKind, FrameSender, LinkError, RunId};
 
-use super::inbox::Event;
 use crate::error::with_causes;
 use crate::{Part, WINDOW};
 
@@ -19,24 +19,26 @@ pub(super) struct Outbox {
     /// None once it is closing.
     orders: Option<SyncSender<Order>>,
     thread: Option<JoinHandle<()>>,
+    failure: Arc<OnceLock<String>>,
 }
 
 impl Outbox {
-    /// Starts the thread. Where the link fails, `events` hear of it.
-    pub(super) fn start(
-        to: usize,
-        run: RunId,
-        sender: Box<dyn FrameSender>,
-        events: SyncSender<(usize, Event)>,
-    ) -> Self {
+    /// Starts the thread.
+    pub(super) fn start(run: RunId, sender: Box<dyn FrameSender>) -> Self {
         let (orders, received) = sync_channel(2 * WINDOW as usize);
+        let failure = Arc::new(OnceLock::new());
+        let told = failure.clone();
         let work = move || {
             if let Err(error) = send_all(run, sender, &received) {
-                // A full channel has an event that ends the group already.
-                let _ = events.try_send((to, Event::Failed(with_causes(&error))));
+                told.get_or_init(|| with_causes(&error));
             }
         };
-        Self { orders: Some(orders), thread: Some(thread::spawn(work)) }
+        Self { orders: Some(orders), thread: Some(thread::spawn(work)), failure }
+    }
+
+    /// Why nothing is sent anymore.
+    pub(super) fn failure(&self) -> &str {
+        self.failure.get().map_or("its sending thread has ended", String::as_str)
     }
 
     /// Whether the message will be sent: not if the link has failed.

@@ -1,5 +1,6 @@
 //! Ranks over links: what the group does is the same, so only what differs is tested.
 
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -88,9 +89,11 @@ fn ranks_ahead_of_one_another_do_not_disturb_each_other() {
 
 /// After a good call, rank 2 of four does `bad`; the errors of the others, and how long they took.
 fn others(deadline: Duration, bad: impl Fn(Group) + Sync) -> Vec<(CollectiveError, Duration)> {
+    let good = Barrier::new(4);
     let ranks = on_each_rank(4, Settings { tile: 100, deadline }, |mut group| {
         let (x, mut y) = ([1.0; 3000], [0.0; 3000]);
         group.all_reduce(&codec("group:group=64"), &x[..], &mut y).unwrap();
+        good.wait();
         if group.rank() == 2 {
             bad(group);
             return None;
