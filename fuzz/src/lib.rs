@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use thinwire_codec::{Codec, CodecSpec, Execution, Isa, Shape};
 
 /// Every codec, with the widths and tile sizes that take different paths.
-const SPECS: [&str; 18] = [
+const SPECS: [&str; 21] = [
     "f32",
     "f16",
     "bf16",
@@ -25,6 +25,9 @@ const SPECS: [&str; 18] = [
     "tah:raw_below=600",
     "aqsgd",
     "aqsgd:bits=11,group=32,keep=bf16,first=bf16",
+    "group",
+    "group:bits=8,group=192,quantizer=naive",
+    "group:bits=3,group=16,quantizer=symmetric",
 ];
 
 /// A codec and a shape of at most 4096 values.

@@ -126,10 +126,13 @@ pub enum CodecId {
     Tah = 32,
     /// [`AqsgdSettings`](crate::AqsgdSettings).
     Aqsgd = 48,
+    /// [`GroupSettings`](crate::GroupSettings).
+    Group = 64,
 }
 
 impl CodecId {
-    const ALL: [Self; 6] = [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah, Self::Aqsgd];
+    const ALL: [Self; 7] =
+        [Self::RawF32, Self::RawF16, Self::RawBF16, Self::Fixed, Self::Tah, Self::Aqsgd, Self::Group];
 
     /// The wire's number format, if values are sent as they are.
     pub const fn raw_dtype(self) -> Option<DType> {
@@ -137,7 +140,7 @@ impl CodecId {
             Self::RawF32 => Some(DType::F32),
             Self::RawF16 => Some(DType::F16),
             Self::RawBF16 => Some(DType::BF16),
-            Self::Fixed | Self::Tah | Self::Aqsgd => None,
+            Self::Fixed | Self::Tah | Self::Aqsgd | Self::Group => None,
         }
     }
 
@@ -150,6 +153,7 @@ impl CodecId {
             Self::Fixed => "fixed",
             Self::Tah => "tah",
             Self::Aqsgd => "aqsgd",
+            Self::Group => "group",
         }
     }
 }

@@ -3,7 +3,8 @@ use std::fmt;
 use half::f16;
 
 use crate::element::Element;
-use crate::kernel::{bits, group};
+use crate::kernel::bits;
+use crate::kernel::group::{self, StepRounding, ZeroPoints};
 use crate::message::Payload;
 use crate::scale::MessageScale;
 use crate::spec::{Fields, RAW_BELOW, write_raw_below};
@@ -118,7 +119,8 @@ impl Payload for Fixed {
         let steps = steps.as_chunks_mut().0.chunks_mut(part / group);
         let wire = steps.zip(codes.chunks_mut(bits::packed_len(part, bits)));
         workers.for_each(x.chunks(part).zip(wire), |(x, (steps, codes))| {
-            workers.isa.run(group::Encode { x, group, bits, scale: scale.scaling(), steps, codes });
+            let rounding = StepRounding::Up;
+            workers.isa.run(group::Encode { x, group, bits, rounding, scale: scale.scaling(), steps, codes });
         });
     }
 
@@ -140,13 +142,14 @@ impl Payload for Fixed {
         let part = self.part(workers, out.len());
         let wire = steps.chunks(part / group).zip(codes.chunks(bits::packed_len(part, bits)));
         workers.for_each(out.chunks_mut(part).zip(wire), |(out, (steps, codes))| {
-            workers.isa.run(group::Decode { steps, codes, group, bits, scale, out });
+            let zeros = ZeroPoints::Middle;
+            workers.isa.run(group::Decode { steps, zeros, codes, group, bits, scale, out });
         });
         Ok(())
     }
 }
 
 /// Finite, and without a sign.
-fn is_step(wire: [u8; 2]) -> bool {
+pub(crate) fn is_step(wire: [u8; 2]) -> bool {
     u16::from_le_bytes(wire) < f16::INFINITY.to_bits()
 }

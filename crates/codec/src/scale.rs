@@ -70,11 +70,11 @@ impl MessageScale {
     /// `2^k`, if steps and zero points may be multiplied by it instead of the values that are made of them.
     ///
     /// Parameters are 0 or multiples of `2^-24` up to `2^16`. Whatever the codes, a product of at most 16 bits of code and
-    /// a step is below `2^32`; of at most 8 bits, as many as the transform adds up, below `2^34`; the transform divides by
-    /// at most `2^5`. With `k` in this range nothing on the way to a decoded value overflows or is subnormal, and then a
-    /// power of two changes no rounding.
+    /// a step, or of two parameters, is below `2^32`; of at most 8 bits, as many as the transform adds up, below `2^34`; the
+    /// transform divides by at most `2^5`. No product but 0 is below `2^-48`. With `k` in this range nothing on the way to a
+    /// decoded value overflows or is subnormal, and then a power of two changes no rounding.
     pub(crate) fn folded(self) -> Option<f32> {
-        (-90..=90).contains(&self.exponent).then(|| self.unscaling().apply(1.0))
+        (-75..=75).contains(&self.exponent).then(|| self.unscaling().apply(1.0))
     }
 
     /// Multiplies by `2^k`; what would overflow becomes the largest finite value.

@@ -3,6 +3,7 @@ use std::str::FromStr;
 
 use crate::aqsgd::AqsgdSettings;
 use crate::fixed::{Fixed, FixedSettings};
+use crate::group::{Group, GroupSettings};
 use crate::message::Message;
 use crate::raw::{Raw, RawSettings};
 use crate::raw_below::RawBelow;
@@ -17,7 +18,7 @@ mod serde;
 pub(crate) use fields::{Fields, RAW_BELOW, write_raw_below};
 
 /// A codec and its settings, as text: `tah`, `tah:g=32,a=c,p=0.5,hi=4,lo=3,tau=inf`, `fixed:bits=6,group=64`,
-/// `raw:dtype=bf16`, `bf16`, `aqsgd:bits=4,group=64,keep=f32,first=f32`.
+/// `raw:dtype=bf16`, `bf16`, `aqsgd:bits=4,group=64,keep=f32,first=f32`, `group:bits=4,group=128,quantizer=zero-aware`.
 ///
 /// Settings left out keep their defaults. `Display` writes all of them, `raw_below` only where it is not 0, and round-trips through `FromStr`.
 ///
@@ -40,10 +41,12 @@ pub enum CodecSpec {
     Tah(TahSettings),
     /// Differences to what is remembered of a sample.
     Aqsgd(AqsgdSettings),
+    /// Uniform quantization of groups.
+    Group(GroupSettings),
 }
 
 impl CodecSpec {
-    const NAMES: [&'static str; 7] = ["tah", "fixed", "aqsgd", "raw", "f32", "f16", "bf16"];
+    const NAMES: [&'static str; 8] = ["tah", "fixed", "group", "aqsgd", "raw", "f32", "f16", "bf16"];
 
     /// The byte that names the codec in messages and frames; of tensors below [`CodecSpec::raw_below`] it is another:
     /// [`CodecSpec::sent_as`].
@@ -55,13 +58,14 @@ impl CodecSpec {
             Self::Fixed(_) => CodecId::Fixed,
             Self::Tah(_) => CodecId::Tah,
             Self::Aqsgd(_) => CodecId::Aqsgd,
+            Self::Group(_) => CodecId::Group,
         }
     }
 
     /// The number of values from which on a tensor is sent by this codec. Smaller ones are sent raw, in their own format.
     pub const fn raw_below(&self) -> usize {
         match self {
-            Self::Raw(_) | Self::Aqsgd(_) => 0,
+            Self::Raw(_) | Self::Aqsgd(_) | Self::Group(_) => 0,
             Self::Fixed(settings) => settings.raw_below,
             Self::Tah(settings) => settings.raw_below,
         }
@@ -98,6 +102,7 @@ impl CodecSpec {
             Self::Raw(settings) => Box::new(Message::new(Raw(settings), workers.clone())),
             Self::Fixed(settings) => Box::new(Message::new(Fixed(settings), workers.clone())),
             Self::Tah(settings) => Box::new(Message::new(Tah::new(settings), workers.clone())),
+            Self::Group(settings) => Box::new(Message::new(Group(settings), workers.clone())),
             Self::Aqsgd(settings) => {
                 return settings.build(execution, RamMemory::boxed(), RamMemory::boxed());
             }
@@ -126,6 +131,7 @@ impl CodecSpec {
             Self::Fixed(settings) => settings.check(),
             Self::Tah(settings) => settings.check(),
             Self::Aqsgd(settings) => settings.check(),
+            Self::Group(settings) => settings.check(),
         }
     }
 }
@@ -137,6 +143,7 @@ impl fmt::Display for CodecSpec {
             Self::Fixed(settings) => settings.fmt(f),
             Self::Tah(settings) => settings.fmt(f),
             Self::Aqsgd(settings) => settings.fmt(f),
+            Self::Group(settings) => settings.fmt(f),
         }
     }
 }
@@ -161,6 +168,11 @@ impl FromStr for CodecSpec {
             "aqsgd" => Self::Aqsgd(AqsgdSettings::from_fields(&Fields::parse(
                 "aqsgd",
                 AqsgdSettings::KEYS,
+                settings,
+            )?)?),
+            "group" => Self::Group(GroupSettings::from_fields(&Fields::parse(
+                "group",
+                GroupSettings::KEYS,
                 settings,
             )?)?),
             "raw" => {

@@ -16,7 +16,7 @@ use thinwire_codec::{CodecSpec, DType, FORMAT_VERSION, Shape, TensorView, Tensor
 
 const SHAPE: Shape = Shape::new(2, 3, 50);
 
-const MESSAGES: [(&str, &str); 9] = [
+const MESSAGES: [(&str, &str); 12] = [
     ("raw-f32", "f32"),
     ("raw-f16", "f16"),
     ("raw-bf16", "bf16"),
@@ -26,6 +26,9 @@ const MESSAGES: [(&str, &str); 9] = [
     ("tah-g-16-always", "tah:g=16,tau=0,p=0.5"),
     ("tah-g-8-a-24", "tah:g=8,a=24,hi=8,lo=2,p=0.4"),
     ("tah-g-32-a-c", "tah:g=32,a=c,tau=inf,p=0.3"),
+    ("group", "group"),
+    ("group-bits-5-group-8-naive", "group:bits=5,group=8,quantizer=naive"),
+    ("group-bits-6-group-64-symmetric", "group:bits=6,group=64,quantizer=symmetric"),
 ];
 
 /// Messages of the same samples, one after the other, of codecs that remember them.

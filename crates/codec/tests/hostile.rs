@@ -205,6 +205,26 @@ fn invalid_tah_parameters_are_named() {
     assert!(with(tah_section::CODES, |byte| byte ^ 1).is_ok());
 }
 
+/// Sections of a default group message of [`SHAPE`], 4 groups: scales at 4, zero points at 12, codes at 20.
+#[test]
+fn invalid_group_parameters_are_named() {
+    let spec: CodecSpec = "group".parse().unwrap();
+    let message = message(&spec);
+    let with = |at: usize, high_byte: u8| {
+        let mut changed = message.clone();
+        changed[at] = high_byte;
+        decode(&spec, &changed)
+    };
+    let invalid = |what, tile| Err(DecodeError::Parameter { what, tile });
+    for bad in [0x7c, 0xfc, 0x7e] {
+        assert_eq!(with(4 + 3, bad), invalid("scale", 1));
+        assert_eq!(with(12 + 7, bad), invalid("zero point", 3));
+    }
+    assert_eq!(with(4 + 5, 0x80), invalid("scale", 2), "a scale has no sign");
+    assert!(with(12 + 5, 0x80).is_ok(), "a zero point may have one");
+    assert!(with(20, 0xff).is_ok());
+}
+
 #[test]
 fn bits_behind_the_last_code_are_refused() {
     // Two allocation tiles a token, the second with one tile of two: the width of the first decides how much is filled.
@@ -223,12 +243,14 @@ fn bits_behind_the_last_code_are_refused() {
     let error = codec.decode(&message, TensorViewMut::new(shape, &mut out[..]).unwrap());
     assert_eq!(error, Err(DecodeError::UnusedBits { section: "code" }));
 
-    let spec: CodecSpec = "fixed:bits=3".parse().unwrap();
-    let shape = Shape::new(1, 1, 5);
-    let mut message = encode(&spec, shape, &[1.0, 2.0, 3.0, -1.0, 0.5][..]);
-    *message.last_mut().unwrap() |= 0x80;
-    let error = spec.build().unwrap().decode(&message, TensorViewMut::new(shape, &mut out[..5]).unwrap());
-    assert_eq!(error, Err(DecodeError::UnusedBits { section: "code" }));
+    for spec in ["fixed:bits=3", "group:bits=3", "group:bits=3,quantizer=symmetric"] {
+        let spec: CodecSpec = spec.parse().unwrap();
+        let shape = Shape::new(1, 1, 5);
+        let mut message = encode(&spec, shape, &[1.0, 2.0, 3.0, -1.0, 0.5][..]);
+        *message.last_mut().unwrap() |= 0x80;
+        let error = spec.build().unwrap().decode(&message, TensorViewMut::new(shape, &mut out[..5]).unwrap());
+        assert_eq!(error, Err(DecodeError::UnusedBits { section: "code" }), "{spec}");
+    }
 }
 
 #[test]
@@ -250,6 +272,7 @@ fn codec_ids_are_stable() {
         (16, CodecId::Fixed),
         (32, CodecId::Tah),
         (48, CodecId::Aqsgd),
+        (64, CodecId::Group),
     ];
     for byte in 0..=u8::MAX {
         let known = ids.iter().find(|&&(id, _)| id == byte).map(|&(_, id)| id).ok_or(byte);

@@ -63,7 +63,7 @@ macro_rules! instruction_sets {
 fn same_refusals_on_threads() {
     let shape = Shape::new(5, 100, 700);
     let x = Family::HeavyTail.values(shape.elements().unwrap(), 11);
-    for text in ["f32", "bf16", "fixed", "tah"] {
+    for text in ["f32", "bf16", "fixed", "tah", "group"] {
         let spec: CodecSpec = text.parse().unwrap();
         let mut message = common::encode(&spec, shape, &x[..]);
         // NaN and infinity everywhere from a place on: in every part, the last ones most easily found.
@@ -101,12 +101,19 @@ fn codec(spec: &CodecSpec, isa: Isa, threads: usize) -> Box<dyn Codec> {
     spec.build_with(Execution { isa, threads: NonZero::new(threads).unwrap() }).unwrap()
 }
 
-/// Those of other tests, and every width of both codecs at every length the vector kernels are made for.
+/// Those of other tests, and every width of all codecs at every length the vector kernels are made for.
 fn all_specs() -> Vec<CodecSpec> {
     let mut specs = specs();
     for bits in 2..=16 {
         specs.push(format!("fixed:bits={bits},group={}", 64 << (bits % 3)).parse().unwrap());
         specs.push(format!("fixed:bits={bits},group={}", 8 << (bits % 3)).parse().unwrap());
+    }
+    for bits in 2..=8 {
+        for quantizer in ["symmetric", "naive", "zero-aware"] {
+            for group in [64 << (bits % 3), 8 << (bits % 3), 192] {
+                specs.push(format!("group:bits={bits},group={group},quantizer={quantizer}").parse().unwrap());
+            }
+        }
     }
     for (high, low) in [(3, 2), (5, 4), (7, 6), (8, 8)] {
         specs.push(format!("tah:hi={high},lo={low},p=0.5").parse().unwrap());
@@ -222,6 +229,8 @@ fn same_bytes_of_large_messages_on_threads(isa: Isa) {
                 "tah:a=c",
                 "tah:g=16,a=48",
                 "tah:g=256",
+                "group",
+                "group:bits=3,group=32,quantizer=symmetric",
             ] {
                 for &threads in threads {
                     compare::<f32>(&spec.parse().unwrap(), shape, &x, isa, threads, 0);
@@ -244,11 +253,14 @@ fn same_values_of_parameters_that_no_encoder_writes(isa: Isa) {
         ("fixed:bits=9,group=128", 2 * 16),
         ("fixed:bits=16,group=64", 2 * 32),
         ("tah:tau=0", 4 * 32),
+        ("group:group=64", 4 * 32),
+        ("group:bits=8,group=128", 4 * 16),
+        ("group:bits=3,group=8,quantizer=symmetric", 2 * 256),
         ("tah:g=1024,a=1024,hi=8,lo=8,tau=0", 4 * 2),
     ] {
         let spec = spec.parse().unwrap();
         let mut message = common::encode(&spec, shape, &x[..]);
-        let largest = if matches!(spec, CodecSpec::Fixed(_)) { f16::MAX } else { f16::MIN };
+        let largest = if matches!(spec, CodecSpec::Tah(_)) { f16::MIN } else { f16::MAX };
         for parameter in message[HEADER_LEN..][..parameters].as_chunks_mut().0 {
             *parameter = largest.to_le_bytes();
         }

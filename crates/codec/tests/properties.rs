@@ -156,7 +156,7 @@ fn property_6_the_default_costs_4_409_bits() {
 }
 
 #[test]
-fn fixed_and_raw_cost_what_they_say() {
+fn the_others_cost_what_they_say() {
     let shape = Shape::new(2, 7, 99); // 1386 values, 22 groups of 64
     for (text, payload) in [
         ("f32", 1386 * 4),
@@ -164,6 +164,9 @@ fn fixed_and_raw_cost_what_they_say() {
         ("bf16", 1386 * 2),
         ("fixed", 22 * 2 + 1040),
         ("fixed:bits=16", 22 * 2 + 2772),
+        ("group", 11 * 4 + 693),
+        ("group:bits=8,quantizer=naive", 11 * 4 + 1386),
+        ("group:bits=3,group=64,quantizer=symmetric", 22 * 2 + 520),
     ] {
         assert_eq!(packed_size(&text.parse().unwrap(), shape), HEADER_LEN + payload, "{text}");
     }

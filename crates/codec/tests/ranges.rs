@@ -90,7 +90,7 @@ fn relative_error_is_the_same_at_every_magnitude() {
         .iter()
         .map(|x| (x * 512.0).round() / 512.0)
         .collect();
-    for text in ["fixed", "fixed:bits=3", "tah", "tah:tau=0"] {
+    for text in ["fixed", "fixed:bits=3", "tah", "tah:tau=0", "group", "group:quantizer=symmetric"] {
         let spec: CodecSpec = text.parse().unwrap();
         let reference = encode(&spec, shape, &x[..]);
         for e in [-140, -126, -100, -10, 10, 100, 124] {

@@ -4,7 +4,7 @@ mod common;
 
 use common::{random, specs};
 use proptest::prelude::*;
-use thinwire_codec::{AqsgdSettings, CodecSpec, DType, FixedSettings, TahSettings};
+use thinwire_codec::{AqsgdSettings, CodecSpec, DType, FixedSettings, GroupSettings, TahSettings};
 
 fn error(text: &str) -> String {
     match text.parse::<CodecSpec>() {
@@ -29,6 +29,8 @@ fn defaults_and_aliases() {
         ("fixed:raw_below=1,bits=4", "fixed:bits=4,group=64,raw_below=1"),
         ("aqsgd", "aqsgd:bits=4,group=64,keep=f32,first=f32"),
         ("aqsgd:first=bf16,bits=2", "aqsgd:bits=2,group=64,keep=f32,first=bf16"),
+        ("group", "group:bits=4,group=128,quantizer=zero-aware"),
+        ("group:quantizer=naive,group=2", "group:bits=4,group=2,quantizer=naive"),
         ("raw", "raw:dtype=f32"),
         ("raw:dtype=bf16", "raw:dtype=bf16"),
         ("f32", "raw:dtype=f32"),
@@ -39,6 +41,7 @@ fn defaults_and_aliases() {
     }
     assert_eq!("tah".parse(), Ok(CodecSpec::Tah(TahSettings::default())));
     assert_eq!("fixed".parse(), Ok(CodecSpec::Fixed(FixedSettings::default())));
+    assert_eq!("group".parse(), Ok(CodecSpec::Group(GroupSettings::default())));
 }
 
 #[test]
@@ -62,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "(tah|fixed|aqsgd|raw|f16)?[:,=a-z0-9.-]{0,24}") {
+    fn no_text_panics(text in "(tah|fixed|group|aqsgd|raw|f16)?[:,=a-z0-9.-]{0,24}") {
         if let Ok(spec) = text.parse::<CodecSpec>() {
             prop_assert!(spec.build().is_ok());
         }
@@ -77,6 +80,9 @@ fn unknown_names_are_refused_with_the_nearest() {
         ("aq-sgd", "did you mean `aqsgd`"),
         ("aqsgd:kept=f32", "did you mean `keep`"),
         ("aqsgd:raw_below=9", "(known: bits, group, keep, first)"),
+        ("group:width=4", "(known: bits, group, quantizer)"),
+        ("group:quantizer=symetric", "unknown quantizer `symetric`: did you mean `symmetric`"),
+        ("groups", "did you mean `group`"),
         ("float16", "did you mean `f16`"),
         ("tah:taw=2", "did you mean `tau`"),
         ("tah:high=4", "did you mean `hi`"),
@@ -117,6 +123,13 @@ fn values_out_of_range_are_refused_with_the_range() {
         ("tah:raw_below=-1", "a whole number of values"),
         ("fixed:raw_below=4k", "a whole number of values"),
         ("fixed:group=100", "a power of two from 8 to 1024"),
+        ("group:bits=1", "from 2 to 8"),
+        ("group:bits=9", "from 2 to 8"),
+        ("group:group=0", "from 2 to 1024"),
+        ("group:group=1,bits=8", "from 2 to 1024"),
+        ("group:group=2048", "from 2 to 1024"),
+        ("group:group=2,bits=3", "group * bits is a multiple of 8"),
+        ("group:group=129", "group * bits is a multiple of 8"),
         ("aqsgd:bits=1", "from 2 to 16"),
         ("aqsgd:group=100", "a power of two from 8 to 1024"),
         ("aqsgd:keep=f16", "f32 or bf16: what is kept grows with every difference and could overflow f16"),
@@ -144,6 +157,8 @@ fn settings_built_by_hand_are_checked_too() {
     assert!(CodecSpec::Tah(settings).build().is_err());
     let settings = FixedSettings { bits: 0, ..FixedSettings::default() };
     assert!(CodecSpec::Fixed(settings).build().is_err());
+    let settings = GroupSettings { group: usize::MAX, ..GroupSettings::default() };
+    assert!(CodecSpec::Group(settings).build().is_err());
     let settings = AqsgdSettings { keep: DType::F16, ..AqsgdSettings::default() };
     assert!(CodecSpec::Aqsgd(settings).build().is_err());
 }

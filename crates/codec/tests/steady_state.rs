@@ -64,7 +64,7 @@ fn allocations_anywhere_in(work: impl FnOnce()) -> usize {
     ALLOCATIONS.load(Ordering::Relaxed) - before
 }
 
-const SPECS: [&str; 11] = [
+const SPECS: [&str; 13] = [
     "f32",
     "f16",
     "bf16",
@@ -76,6 +76,8 @@ const SPECS: [&str; 11] = [
     "tah:raw_below=1000",
     "aqsgd",
     "aqsgd:keep=bf16,first=bf16",
+    "group",
+    "group:bits=3,group=1024,quantizer=symmetric",
 ];
 
 /// A tensor in one of the formats, its message and what that decodes to.

@@ -1,4 +1,4 @@
-//! The conformance vectors of an independent `NumPy` implementation (`tests/vectors/README.md`).
+//! TAH-Quant's conformance vectors of an independent `NumPy` implementation (`tests/vectors/README.md`).
 //!
 //! Widths and outlier flags must be equal, except for tiles so near a decision that the order of an f32 sum may tip
 //! it. Decoded values must agree to one quantization step everywhere, and all but 0.1 % of them to 1e-5 of the
@@ -71,7 +71,7 @@ impl Vector {
         let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tah_")))
             .collect();
         paths.sort();
         assert_eq!(paths.len(), 10, "all vectors are there");

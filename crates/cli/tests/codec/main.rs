@@ -14,13 +14,14 @@ use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
-const CODECS: [&str; 6] = [
+const CODECS: [&str; 7] = [
     "tah",
     "tah:g=16,a=c,p=0.3,hi=5,lo=2,tau=0",
     "fixed:bits=5,group=32",
     "tah:raw_below=400",
     "raw:dtype=f32",
     "aqsgd:first=bf16",
+    "group:bits=3,group=64",
 ];
 
 /// Values of mixed size with an outlier now and then, as activations have.

@@ -7,11 +7,11 @@
 
 mod portable;
 
-pub(crate) use portable::{max_abs_16, max_abs_f32};
+pub(crate) use portable::{max, max_abs_16, max_abs_f32, min, range};
 
 use super::{Kernel, LANES};
 use crate::element::Element;
-use crate::simd::Simd;
+use crate::simd::{Combine, Simd};
 
 /// Independent maxima, so that none waits for the one before.
 const CHAINS: usize = 4;
@@ -39,5 +39,15 @@ impl<E: Element> Kernel for MaxAbs<'_, E> {
         let mut lanes = [0.0; LANES];
         simd.store(max, &mut lanes);
         max_abs_f32(&[max_abs_f32(&lanes), E::max_abs(rest)])
+    }
+}
+
+/// Minimum and maximum of two runs of values.
+pub(crate) struct Range;
+
+impl Combine<2> for Range {
+    #[inline(always)]
+    fn combine<S: Simd>(simd: S, a: [S::Floats; 2], b: [S::Floats; 2]) -> [S::Floats; 2] {
+        [simd.min(a[0], b[0]), simd.max(a[1], b[1])]
     }
 }

@@ -54,6 +54,11 @@ pub(crate) fn specs() -> Vec<CodecSpec> {
         "tah:g=16,p=0,hi=4,lo=3",
         "fixed:raw_below=200",
         "tah:raw_below=300",
+        "group",
+        "group:bits=8,group=64",
+        "group:bits=2,group=4,quantizer=naive",
+        "group:bits=3,group=8,quantizer=naive",
+        "group:bits=5,group=192,quantizer=symmetric",
     ]
     .map(|text| text.parse().unwrap())
     .to_vec()

@@ -35,12 +35,14 @@ pub(crate) enum Family {
     Tiny,
     /// All of one sign, far from zero: large zero points, small scales.
     Offset,
+    /// Beside one large value in 900, groups so small that an f16 step can hardly tell them from nothing.
+    Faint,
     /// Nothing but zeros of both signs.
     Zero,
 }
 
 impl Family {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Gaussian,
         Self::HeavyTail,
         Self::Ties,
@@ -50,6 +52,7 @@ impl Family {
         Self::Huge,
         Self::Tiny,
         Self::Offset,
+        Self::Faint,
         Self::Zero,
     ];
 
@@ -76,6 +79,8 @@ impl Family {
             Self::Huge => sign * rng.random_range(2.5e38..f32::MAX),
             Self::Tiny => sign * if rng.random_bool(0.2) { 0.0 } else { rng.random_range(0.0..1e-40) },
             Self::Offset => 1000.0 + rng.random::<f32>(),
+            Self::Faint if i.is_multiple_of(900) => 1.0,
+            Self::Faint => gaussian(rng) * 2_f32.powi(-25) / (1 << (i / 64 % 8)) as f32,
             Self::Zero => sign * 0.0,
         }
     }

@@ -124,6 +124,7 @@ fn headers() -> impl Strategy<Value = FrameHeader> {
         CodecId::Fixed,
         CodecId::Tah,
         CodecId::Aqsgd,
+        CodecId::Group,
     ]);
     let dtype = prop::sample::select(DType::ALL.to_vec());
     let kind = prop::sample::select(FrameKind::ALL.to_vec());

@@ -23,7 +23,7 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 pub(super) struct CodecBench {
     /// Codecs, such as tah or fixed:bits=8; may be given again.
-    #[arg(long = "codec", value_name = "SPEC", default_values = ["f32", "bf16", "fixed:bits=4", "fixed", "fixed:bits=8", "tah", "tah:a=c", "tah:tau=0"])]
+    #[arg(long = "codec", value_name = "SPEC", default_values = ["f32", "bf16", "fixed:bits=4", "fixed", "fixed:bits=8", "group", "tah", "tah:a=c", "tah:tau=0"])]
     codecs: Vec<CodecSpec>,
     /// Instruction sets: portable, avx2, avx512, neon [default: all this processor has].
     #[arg(long = "isa", value_name = "ISA")]

@@ -2,12 +2,9 @@
 
 use half::f16;
 
-use super::{Decode, Encode, largest};
+use super::{Decode, Encode, LEAST_STEP, MAX_GROUP, StepRounding, ZeroPoints, largest};
 use crate::element::Element;
 use crate::kernel::{bits, reciprocal, scan};
-
-/// The longest group.
-const MAX_GROUP: usize = 1024;
 
 /// Adding this rounds a float of magnitude below `2^22` to an integer, half to even, and leaves that integer in
 /// the lowest bits.
@@ -16,14 +13,18 @@ const ROUNDER: f32 = 12_582_912.0; // 1.5 * 2^23
 pub(super) fn encode<E: Element>(run: Encode<'_, E>) {
     let (mut values, mut codes) = ([0.0; MAX_GROUP], [0; MAX_GROUP]);
     let limit = f32::from(largest(run.bits));
-    let wire = run.steps.iter_mut().zip(run.codes.chunks_mut(run.group / 8 * run.bits as usize));
+    let wire = run.steps.iter_mut().zip(run.codes.chunks_mut(bits::packed_len(run.group, run.bits)));
     for (x, (step, packed)) in run.x.chunks(run.group).zip(wire) {
         let (values, codes) = (&mut values[..x.len()], &mut codes[..x.len()]);
         E::widen(x, values);
         for value in values.iter_mut() {
             *value = run.scale.apply(*value);
         }
-        let rounded = round_up(scan::max_abs_f32(values) / limit);
+        let exact = scan::max_abs_f32(values) / limit;
+        let rounded = match run.rounding {
+            StepRounding::Up => round_up(exact),
+            StepRounding::Nearest => f16::from_f32(scan::max(exact, LEAST_STEP)),
+        };
         *step = rounded.to_le_bytes();
         let per_step = reciprocal(rounded.into());
         for (code, value) in codes.iter_mut().zip(values) {
@@ -36,13 +37,23 @@ pub(super) fn encode<E: Element>(run: Encode<'_, E>) {
 
 pub(super) fn decode<E: Element>(run: Decode<'_, E>) {
     let (mut values, mut codes) = ([0.0; MAX_GROUP], [0; MAX_GROUP]);
-    let wire = run.steps.iter().zip(run.codes.chunks(run.group / 8 * run.bits as usize));
-    for (out, (step, packed)) in run.out.chunks_mut(run.group).zip(wire) {
+    let wire = run.steps.iter().zip(run.codes.chunks(bits::packed_len(run.group, run.bits)));
+    for (i, (out, (step, packed))) in run.out.chunks_mut(run.group).zip(wire).enumerate() {
         let (values, codes) = (&mut values[..out.len()], &mut codes[..out.len()]);
         bits::unpack(run.bits, packed, codes);
         let step = f32::from(f16::from_le_bytes(*step));
-        for (value, code) in values.iter_mut().zip(codes) {
-            *value = (i32::from(*code) - i32::from(largest(run.bits))) as f32 * step + 0.0;
+        match run.zeros {
+            ZeroPoints::Middle => {
+                for (value, code) in values.iter_mut().zip(codes) {
+                    *value = (i32::from(*code) - i32::from(largest(run.bits))) as f32 * step + 0.0;
+                }
+            }
+            ZeroPoints::Each(zeros) => {
+                let zero = step * f32::from(f16::from_le_bytes(zeros[i]));
+                for (value, code) in values.iter_mut().zip(codes) {
+                    *value = f32::from(*code) * step - zero;
+                }
+            }
         }
         run.scale.undo(values);
         E::narrow(values, out);

@@ -5,7 +5,7 @@
 
 use half::f16;
 
-use super::{BYTE, Decode, Encode, largest};
+use super::{BYTE, Decode, Encode, LEAST_STEP, StepRounding, ZeroPoints, largest};
 use crate::element::Element;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits};
 use crate::simd::{Combine, Simd, fold_rows};
@@ -15,20 +15,23 @@ use crate::simd::{Combine, Simd, fold_rows};
 #[inline(always)]
 pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f32) {
     let limit = largest(run.bits);
+    let (low, high) = (simd.splat(-f32::from(limit)), simd.splat(limit.into()));
     let scale = simd.splat(scale);
     let mut out = run.codes;
     let mut rows = [[simd.splat(0.0)]; BLOCK];
     for (x, wire) in run.x.chunks(BLOCK * run.group).zip(run.steps.chunks_mut(BLOCK)) {
         let max = max_abs(simd, x, run.group, scale, &mut rows);
-        let (steps, reciprocals) = steps(simd, simd.div(max, simd.splat(limit.into())), scale);
+        let (steps, reciprocals) = steps(simd, simd.div(max, high), run.rounding, scale);
         for (wire, step) in wire.iter_mut().zip(steps) {
             *wire = step.to_le_bytes();
         }
         for (i, x) in x.as_chunks::<WHOLE>().0.iter().enumerate() {
             let mut quotients = vectors_of(simd, &reciprocals, run.group, i);
             for (quotient, x) in quotients.iter_mut().zip(x.as_chunks().0) {
-                // Not above `limit` by as much as half: the step is not below the exact one.
                 *quotient = simd.mul(E::load(simd, x), *quotient);
+                if run.rounding == StepRounding::Nearest {
+                    *quotient = simd.max(simd.min(*quotient, high), low);
+                } // else not above `limit` by as much as half: the step is not below the exact one
             }
             if run.bits <= BYTE {
                 simd.pack(run.bits, simd.round_to_codes(quotients, limit.into()), out);
@@ -42,7 +45,12 @@ pub(super) fn encode<S: Simd, E: Element>(simd: S, run: Encode<'_, E>, scale: f3
 
 /// What the values of chunk `chunk` of a block's [`WHOLE`] values have of a quantity of its groups.
 #[inline(always)]
-fn vectors_of<S: Simd>(simd: S, of_groups: &[f32; BLOCK], group: usize, chunk: usize) -> [S::Floats; 4] {
+pub(super) fn vectors_of<S: Simd>(
+    simd: S,
+    of_groups: &[f32; BLOCK],
+    group: usize,
+    chunk: usize,
+) -> [S::Floats; 4] {
     if group >= WHOLE {
         return [simd.splat(of_groups[chunk * WHOLE / group]); 4];
     }
@@ -94,15 +102,25 @@ impl Combine<1> for Max {
     }
 }
 
-/// The steps of a block's groups, rounded up, and their reciprocals times `scale`: a power of two, so that it does not
-/// matter which factor it multiplies first.
+/// The steps of a block's groups and their reciprocals times `scale`: a power of two, so that it does not matter which
+/// factor it multiplies first.
 #[inline(always)]
-fn steps<S: Simd>(simd: S, exact: S::Floats, scale: S::Floats) -> ([f16; LANES], [f32; LANES]) {
+fn steps<S: Simd>(
+    simd: S,
+    exact: S::Floats,
+    rounding: StepRounding,
+    scale: S::Floats,
+) -> ([f16; LANES], [f32; LANES]) {
     let mut steps = [f16::ZERO; LANES];
-    simd.store_f16(exact, &mut steps);
-    let below = simd.greater(exact, simd.load_f16(&steps));
-    for (i, step) in steps.iter_mut().enumerate() {
-        *step = f16::from_bits(step.to_bits() + (below >> i & 1));
+    match rounding {
+        StepRounding::Up => {
+            simd.store_f16(exact, &mut steps);
+            let below = simd.greater(exact, simd.load_f16(&steps));
+            for (i, step) in steps.iter_mut().enumerate() {
+                *step = f16::from_bits(step.to_bits() + (below >> i & 1));
+            }
+        }
+        StepRounding::Nearest => simd.store_f16(simd.max(exact, simd.splat(LEAST_STEP)), &mut steps),
     }
     let mut reciprocals = [0.0; LANES];
     simd.store(simd.mul(simd.div(simd.splat(1.0), simd.load_f16(&steps)), scale), &mut reciprocals);
@@ -112,18 +130,18 @@ fn steps<S: Simd>(simd: S, exact: S::Floats, scale: S::Floats) -> ([f16; LANES],
 /// Values of a multiple of [`WHOLE`], in whole groups. `factor` is the message scale.
 #[inline(always)]
 pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f32) {
-    // Codes of a byte and the largest have 8 bits and steps 11: their products are exact.
-    let minus_largest = simd.splat(-f32::from(largest(run.bits)));
+    // Codes of a byte and the largest have 8 bits, steps and other zero points 11: their products are exact.
+    let mut minus_zero = simd.splat(-f32::from(largest(run.bits)));
     let mut codes = run.codes;
-    for (out, steps) in run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK)) {
-        let mut half = [f16::ZERO; LANES];
-        for (half, step) in half.iter_mut().zip(steps) {
-            *half = f16::from_le_bytes(*step);
+    let blocks = run.out.chunks_mut(BLOCK * run.group).zip(run.steps.chunks(BLOCK));
+    for (block, (out, steps)) in blocks.enumerate() {
+        let step = simd.mul(load_wire(simd, steps), simd.splat(factor));
+        if let ZeroPoints::Each(zero_points) = run.zeros {
+            minus_zero = simd.mul(load_wire(simd, &zero_points[block * BLOCK..]), simd.splat(-1.0));
         }
         let (mut steps, mut zeros) = ([0.0; LANES], [0.0; LANES]);
-        let step = simd.mul(simd.load_f16(&half), simd.splat(factor));
         simd.store(step, &mut steps);
-        simd.store(simd.mul(step, minus_largest), &mut zeros);
+        simd.store(simd.mul(step, minus_zero), &mut zeros);
         for (i, out) in out.as_chunks_mut::<WHOLE>().0.iter_mut().enumerate() {
             let step = vectors_of(simd, &steps, run.group, i);
             let zero = vectors_of(simd, &zeros, run.group, i);
@@ -144,6 +162,16 @@ pub(super) fn decode<S: Simd, E: Element>(simd: S, run: Decode<'_, E>, factor: f
             }
         }
     }
+}
+
+/// The first parameters; where there are fewer, the last lanes are 0.
+#[inline(always)]
+fn load_wire<S: Simd>(simd: S, wire: &[[u8; 2]]) -> S::Floats {
+    let mut half = [f16::ZERO; LANES];
+    for (half, wire) in half.iter_mut().zip(wire) {
+        *half = f16::from_le_bytes(*wire);
+    }
+    simd.load_f16(&half)
 }
 
 /// The values of codes of more bits than a byte holds, whose products with a step are rounded.

@@ -28,3 +28,27 @@ pub(crate) fn max_abs_16(values: &[u16]) -> u16 {
     }
     rest.iter().map(|&bits| magnitude(bits)).chain(max).max().unwrap_or(0).cast_unsigned()
 }
+
+// `f32::min` and `f32::max` spend instructions on NaN, which cannot occur here.
+pub(crate) fn min(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+/// `b` if both are zeros.
+pub(crate) fn max(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+/// `(min, max)` of values that are finite, at least one, where a zero may have either sign.
+pub(crate) fn range(values: &[f32]) -> (f32, f32) {
+    let (mut low, mut high) = ([f32::MAX; LANES], [f32::MIN; LANES]);
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for ((low, high), value) in low.iter_mut().zip(&mut high).zip(chunk) {
+            (*low, *high) = (min(*low, *value), max(*high, *value));
+        }
+    }
+    let low = rest.iter().copied().fold(fold_lanes(low, min), min);
+    let high = rest.iter().copied().fold(fold_lanes(high, max), max);
+    (low, high)
+}

@@ -4,6 +4,7 @@ use half::f16;
 
 use super::{Decode, Encode, OUTLIER, RHO};
 use crate::element::Element;
+use crate::kernel::scan::{max, min, range};
 use crate::kernel::{LANES, bits, fold_lanes, hadamard, reciprocal};
 
 /// Adding this rounds a float in `0..2^23` to an integer, half to even, and leaves that integer in the lowest bits.
@@ -88,16 +89,6 @@ fn quantize(values: &mut [f32], outlier_ratio: f32, width: u32, codes: &mut [u16
     Quantized { zero, scale, outlier, pivot: pivot as u16 }
 }
 
-// `f32::min` and `f32::max` spend instructions on NaN, which cannot occur here.
-fn min(a: f32, b: f32) -> f32 {
-    if a < b { a } else { b }
-}
-
-/// `b` if both are zeros.
-fn max(a: f32, b: f32) -> f32 {
-    if a > b { a } else { b }
-}
-
 /// The two largest magnitudes of a tile, largest first; equal if the largest occurs twice.
 fn top_two(tile: &[f32]) -> (f32, f32) {
     let (mut first, mut second) = ([0.0; LANES], [0.0; LANES]);
@@ -114,18 +105,4 @@ fn top_two(tile: &[f32]) -> (f32, f32) {
 
 fn insert((first, second): (f32, f32), magnitude: f32) -> (f32, f32) {
     (max(first, magnitude), max(second, min(first, magnitude)))
-}
-
-/// `(min, max)` of a tile, where a zero may have either sign.
-fn range(tile: &[f32]) -> (f32, f32) {
-    let (mut low, mut high) = ([f32::MAX; LANES], [f32::MIN; LANES]);
-    let (chunks, rest) = tile.as_chunks::<LANES>();
-    for chunk in chunks {
-        for ((low, high), value) in low.iter_mut().zip(&mut high).zip(chunk) {
-            (*low, *high) = (min(*low, *value), max(*high, *value));
-        }
-    }
-    let low = rest.iter().copied().fold(fold_lanes(low, min), min);
-    let high = rest.iter().copied().fold(fold_lanes(high, max), max);
-    (low, high)
 }

@@ -7,6 +7,7 @@ use half::f16;
 
 use super::{Encode, OUTLIER, RHO, aligned};
 use crate::element::Element;
+use crate::kernel::scan::Range;
 use crate::kernel::{BLOCK, LANES, WHOLE, bits, hadamard};
 use crate::simd::{Combine, PACK_ROOM, Simd, fold_rows};
 
@@ -126,15 +127,6 @@ impl Combine<2> for Largest {
     #[inline(always)]
     fn combine<S: Simd>(simd: S, a: [S::Floats; 2], b: [S::Floats; 2]) -> [S::Floats; 2] {
         [simd.max(a[0], b[0]), simd.max(simd.min(a[0], b[0]), simd.max(a[1], b[1]))]
-    }
-}
-
-struct Range;
-
-impl Combine<2> for Range {
-    #[inline(always)]
-    fn combine<S: Simd>(simd: S, a: [S::Floats; 2], b: [S::Floats; 2]) -> [S::Floats; 2] {
-        [simd.min(a[0], b[0]), simd.max(a[1], b[1])]
     }
 }
 

@@ -1,0 +1,5 @@
+mod codec;
+mod settings;
+
+pub(crate) use codec::Group;
+pub use settings::{GroupSettings, Quantizer};

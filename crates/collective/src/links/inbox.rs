@@ -1,0 +1,153 @@
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thinwire_link::{FrameHeader, FrameKind, FrameReceiver, LinkError, WaitingFor};
+
+use crate::error::with_causes;
+use crate::{CollectiveError, Part};
+
+/// How much longer a rank waits for a sum than for an addend. A sum is late if its owner waits for someone's addend: then the
+/// owner should be the one that notices, and name the right rank.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What comes from one rank.
+#[derive(Debug)]
+pub(super) enum Event {
+    Message(Part, u64, Vec<u8>),
+    /// It closed the link.
+    Left,
+    /// It has told why.
+    GaveUp(String),
+    /// The link is broken.
+    Failed(String),
+}
+
+/// What has come from all ranks.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    by: usize,
+    deadline: Duration,
+    events: Receiver<(usize, Event)>,
+    senders: Vec<Sender>,
+    listens: Arc<()>,
+}
+
+/// What has come from one rank and was not asked for yet.
+#[derive(Debug, Default)]
+struct Sender {
+    /// By part.
+    messages: [VecDeque<(u64, Vec<u8>)>; 2],
+    left: bool,
+}
+
+impl Inbox {
+    pub(super) fn new(by: usize, ranks: usize, deadline: Duration, events: Receiver<(usize, Event)>) -> Self {
+        let senders = (0..ranks).map(|_| Sender::default()).collect();
+        Self { by, deadline, events, senders, listens: Arc::new(()) }
+    }
+
+    /// Dead once nobody asks for messages anymore.
+    pub(super) fn listens(&self) -> Weak<()> {
+        Arc::downgrade(&self.listens)
+    }
+
+    /// Waits for a message.
+    pub(super) fn wait(&mut self, from: usize, part: Part, tile: u64) -> Result<Vec<u8>, CollectiveError> {
+        let (by, start) = (self.by, Instant::now());
+        let patience = self.deadline + if part == Part::Share { GRACE } else { Duration::ZERO };
+        loop {
+            if let Some((got, message)) = self.senders[from].messages[part as usize].pop_front() {
+                return if got == tile {
+                    Ok(message)
+                } else {
+                    Err(CollectiveError::Order { rank: from, part, expected: tile, got })
+                };
+            }
+            if self.senders[from].left {
+                return Err(CollectiveError::Left { rank: from, by, part, tile });
+            }
+            let waited = start.elapsed();
+            let Some(left) = patience.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(CollectiveError::Late { rank: from, by, part, tile, waited });
+            };
+            if let Ok((rank, event)) = self.events.recv_timeout(left) {
+                self.note(rank, event)?;
+            }
+        }
+    }
+
+    /// Why nothing can be sent to `rank` anymore: what it or another rank says of it, which may have to come first, or else
+    /// `reason`.
+    pub(super) fn why_gone(&mut self, rank: usize, reason: &str) -> CollectiveError {
+        let start = Instant::now();
+        while let Some(left) = GRACE.checked_sub(start.elapsed())
+            && let Ok((rank, event)) = self.events.recv_timeout(left)
+        {
+            if let Err(error) = self.note(rank, event) {
+                return error;
+            }
+        }
+        CollectiveError::Link { rank, reason: reason.to_owned() }
+    }
+
+    fn note(&mut self, rank: usize, event: Event) -> Result<(), CollectiveError> {
+        match event {
+            Event::Message(part, tile, message) => {
+                self.senders[rank].messages[part as usize].push_back((tile, message));
+                Ok(())
+            }
+            Event::Left => {
+                self.senders[rank].left = true;
+                Ok(())
+            }
+            Event::GaveUp(reason) => Err(CollectiveError::GaveUp { rank, reason }),
+            Event::Failed(reason) => Err(CollectiveError::Link { rank, reason }),
+        }
+    }
+}
+
+/// Starts the thread that hands what comes from `from` to `events`, messages of up to `longest` bytes. It ends with the link, or
+/// when nobody `listens` anymore and nothing comes.
+pub(super) fn listen(
+    from: usize,
+    mut receiver: Box<dyn FrameReceiver>,
+    longest: u64,
+    events: SyncSender<(usize, Event)>,
+    listens: Weak<()>,
+) {
+    let waiting_for = WaitingFor::new(FrameKind::Control, 0, 0, longest);
+    thread::spawn(move || {
+        loop {
+            let mut payload = Vec::new();
+            let event = match receiver.receive(&waiting_for, &mut payload) {
+                Ok(header) => message(&header, payload),
+                // Between two calls there is nothing to say.
+                Err(LinkError::Silent { progress, .. })
+                    if progress.done == 0 && listens.strong_count() > 0 =>
+                {
+                    continue;
+                }
+                Err(LinkError::Closed { .. }) => Event::Left,
+                Err(LinkError::PeerAborted { reason, .. }) => Event::GaveUp(reason),
+                Err(error) => Event::Failed(with_causes(&error)),
+            };
+            let last = !matches!(event, Event::Message(..));
+            // Where nobody listens anymore, the rest is read and dropped, so that the peer's goodbye comes through.
+            let _ = events.send((from, event));
+            if last {
+                break;
+            }
+        }
+    });
+}
+
+fn message(header: &FrameHeader, payload: Vec<u8>) -> Event {
+    let part = [Part::Push, Part::Share].into_iter().find(|&part| part as u32 == header.micro_batch);
+    match (header.kind, part, header.step.checked_sub(1)) {
+        (FrameKind::Control, Some(part), Some(tile)) => Event::Message(part, tile, payload),
+        _ => Event::Failed(format!("a frame that is no part of a sum came: {}", header.name())),
+    }
+}
