@@ -37,7 +37,7 @@ const EXPERIMENTS: [(&str, usize, Option<Start>); 8] = [
     ("ablation-fine-tuning.toml", 17, Some(Start::SmolLm2)),
     ("ablation-from-scratch.toml", 51, None),
     ("bandwidths.toml", 21, None),
-    ("fidelity.toml", 6, None),
+    ("fidelity.toml", 4, None),
     ("fine-tuning.toml", 3, Some(Start::SmolLm2)),
     ("from-scratch.toml", 6, None),
     ("micro-batches.toml", 16, None),
