@@ -95,6 +95,10 @@ impl Lab {
             // The same run may be said otherwise.
             kept.push(same.map(|same| Finished { command: row.command.clone(), ..same }));
         }
+        if self.overwrite {
+            // All of them at once: what is stopped half-way must not be resumed with rows that were to be replaced.
+            rows.iter().try_for_each(|row| folder.forget(row))?;
+        }
         let known = rows.iter().zip(&kept).filter_map(|(row, kept)| Some((row, kept.as_ref()?)));
         let mut session = Session::new(experiment, signals, known)?;
         let mut finished = Vec::new();

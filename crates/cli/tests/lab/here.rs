@@ -105,6 +105,12 @@ fn a_failure_may_end_the_experiment() {
         "{error}"
     );
     assert!(!lab.path("report.json").exists() && !lab.path("rows/later").exists());
+
+    // What is to be replaced is gone as soon as the first row runs, wherever that ends.
+    succeed(&mut lab.command(&["--resume", "--row", "later"]));
+    assert!(lab.path("rows/later/seed-1/row.json").exists());
+    failed(&lab.command(&["--overwrite"]).output().unwrap());
+    assert!(!lab.path("rows/later/seed-1/row.json").exists());
 }
 
 #[test]

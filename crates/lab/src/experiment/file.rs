@@ -7,6 +7,7 @@ use thinwire_train::config::{Bandwidth, ConfigError, Latency, require};
 use thinwire_train::fidelity::FidelitySettings;
 
 use super::row::slug;
+use crate::network::LEAST_RATE;
 
 /// An experiment: every link with every variant, seed and setting.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -139,6 +140,10 @@ impl Experiment {
                 "none with [fidelity]: nothing crosses a link there",
             )?;
         }
+        for axis in &self.links {
+            let fast = axis.rate.rate().bits_per_second() >= LEAST_RATE;
+            require(fast, "link.rate", axis.rate, "200kbit or more: slower ones cannot be measured in time")?;
+        }
         let setting_names: Vec<&str> = self.settings.iter().map(|setting| &*setting.name).collect();
         for (key, name) in
             compare.iter().map(|name| ("lab.compare", name)).chain([("lab.reference", reference)])
@@ -153,12 +158,18 @@ impl Experiment {
     }
 }
 
+/// Characters of a name: with four bytes each, a folder's name still holds them.
+const LONGEST_NAME: usize = 60;
+
 /// Names become folders' names, so they must differ in letters and digits.
 fn distinct(key: &str, names: impl IntoIterator<Item: AsRef<str>>) -> Result<(), ConfigError> {
     let mut seen = Vec::new();
     for name in names {
         let (name, folder) = (name.as_ref(), slug(name.as_ref()));
         require(!folder.is_empty(), key, format_args!("`{name}`"), "a name with letters or digits")?;
+        let plain = name.chars().count() <= LONGEST_NAME && !name.contains(char::is_control);
+        let expected = format_args!("at most {LONGEST_NAME} characters, in a line");
+        require(plain, key, format_args!("{name:?}"), expected)?;
         let expected = "each once; names differ in more than case, spaces and signs";
         require(!seen.contains(&folder), key, format_args!("`{name}`"), expected)?;
         seen.push(folder);

@@ -62,6 +62,16 @@ impl Experiment {
         };
         let own = [&self.lab.set[..], variant.map_or(&[], |variant| &variant.set), &setting.set, overrides];
         let set: Vec<String> = own.concat();
+        let places = ["run.dir", "run.seed"];
+        if let Some(taken) =
+            set.iter().find(|set| set.split_once('=').is_some_and(|(key, _)| places.contains(&key.trim())))
+        {
+            return Err(ExperimentError::Unfit {
+                row: at.to_string(),
+                found: taken.clone(),
+                expected: "neither run.dir nor run.seed: lab.dir and lab.seeds are the experiment's",
+            });
+        }
         let invalid = |source| ExperimentError::Row { row: at.to_string(), source: Box::new(source) };
         let mut config = Config::load(&self.lab.config, &set).map_err(invalid)?;
         self.place(&mut config, &at);

@@ -15,7 +15,7 @@ use std::process::Command;
 use thinwire_train::config::Bandwidth;
 
 pub use error::NetworkError;
-pub use probe::{LinkRate, Received, receive, send};
+pub use probe::{LEAST_RATE, LinkRate, Received, receive, send};
 pub use shape::{Shape, TCP_PAYLOAD_SHARE};
 
 use host::Host;

@@ -81,11 +81,14 @@ fn a_filter_keeps_what_has_it_in_its_name() {
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_runs() {
     let replace = |from: &'static str, to: &'static str| move |text: String| text.replacen(from, to, 1);
-    let cases: [(&str, &str, &str); 17] = [
+    let cases: [(&str, &str, &str); 20] = [
         ("title", "tittle", "lab.tittle: unknown key; did you mean lab.title?"),
         ("latency", "delay", "link.delay: unknown key; "),
         ("rate = \"5mbit\"", "rate = \"5mb\"", "`5mb`: expected a bandwidth"),
         ("\"20ms\"", "\"20\"", "`20`: expected a latency"),
+        ("rate = \"5mbit\"", "rate = \"199kbit\"", "link.rate = 199kbit: expected 200kbit or more"),
+        ("\"two\"", "\"two\\n\"", "variant.name = \"two\\n\": expected at most 60 characters, in a line"),
+        ("train.micro_batch=2", "run.seed=2", "has run.seed=2: expected neither run.dir nor run.seed"),
         (
             "reference = \"f32\"",
             "reference = \"f16\"",
