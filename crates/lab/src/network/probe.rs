@@ -22,7 +22,7 @@ const WARMUP: Duration = Duration::from_millis(100);
 const SECONDS: f64 = 0.5;
 const BITS: f64 = 2e6;
 /// The slowest rate, in bits a second: what has been sent of one measurement and is still on its way holds up the next one, on
-/// slower links for longer than [`PATIENCE`].
+/// slower links for longer than a probe waits.
 pub const LEAST_RATE: u64 = 200_000;
 /// Times that a rate is measured before it is believed to be wrong.
 const ATTEMPTS: u32 = 5;
