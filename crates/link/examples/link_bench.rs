@@ -16,9 +16,7 @@ use std::{
 };
 
 use thinwire_link::{
-    Deadlines, FrameHeader, FrameKind, Hello, Link, LinkConfig, Rate, RunId, SecretKey, Terms, WaitingFor,
-    memory,
-    tcp::{self, Listener},
+    Deadlines, FrameHeader, FrameKind, Hello, Link, LinkConfig, Rate, RunId, Terms, WaitingFor, memory, tcp,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -229,13 +227,7 @@ fn config(stage: u32, rate: Option<Rate>) -> LinkConfig {
 
 /// Two ends on the loopback; the first sends at `rate`.
 fn tls_link(rate: Option<Rate>) -> Outcome<(Link, Link)> {
-    let (here, there) = (SecretKey::generate(), SecretKey::generate());
-    let listener = Listener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr().to_string();
-    let (our_pin, their_pin) = (there.public(), here.public());
-    let connecting = thread::spawn(move || tcp::connect(&address, &there, &their_pin, &config(1, None)));
-    let first = listener.accept(&here, &our_pin, &config(0, rate))?;
-    Ok((first, connecting.join().expect("no thread panics")?))
+    Ok(tcp::pair(&config(0, rate), &config(1, None))?)
 }
 
 fn memory_link() -> Outcome<(Link, Link)> {

@@ -95,7 +95,7 @@ fn the_loss_is_the_mean_over_the_answers() {
         let two_stages = ["pipeline.stages=2", r#"pipeline.layers=["embed 0", "1 head"]"#, packing];
         let config = chat(dir.path(), &two_stages);
         let mut setup = Setup::load(config.clone()).unwrap();
-        let units: Vec<Unit> = StageUnits { embed: true, blocks: 0..2, head: true }.iter().collect();
+        let units: Vec<Unit> = StageUnits::whole(2).iter().collect();
         let part = Part::new(&setup.architecture, &units, config.run.seed, &Device::flex());
         let batches = setup.batches.step(0).unwrap();
         let counted: usize = batches.iter().map(MicroBatch::trained).sum();

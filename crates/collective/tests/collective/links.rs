@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thinwire_collective::{CollectiveError, Compensator, Group, Settings, links};
-use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, SecretKey, Terms, memory, tcp};
+use thinwire_link::{Deadlines, Hello, Link, LinkConfig, LinkError, RunId, Terms, memory, tcp};
 
 use crate::support::{all_reduce, bits, codec, tensors};
 
@@ -18,23 +18,7 @@ fn config(rank: usize, other: usize, ranks: usize, progress: Duration) -> LinkCo
 }
 
 /// How two ranks are joined.
-type Join = fn([&LinkConfig; 2]) -> (Link, Link);
-
-fn in_memory([first, second]: [&LinkConfig; 2]) -> (Link, Link) {
-    memory::pair(first, second).unwrap()
-}
-
-/// TCP with TLS over loopback.
-fn over_tcp([first, second]: [&LinkConfig; 2]) -> (Link, Link) {
-    let keys = [SecretKey::generate(), SecretKey::generate()];
-    let [of_first, of_second] = keys.each_ref().map(SecretKey::public);
-    let listener = tcp::Listener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().to_string();
-    thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept(&keys[1], &of_first, second).unwrap());
-        (tcp::connect(&address, &keys[0], &of_second, first).unwrap(), accepted.join().unwrap())
-    })
-}
+type Join = fn(&LinkConfig, &LinkConfig) -> Result<(Link, Link), LinkError>;
 
 /// A link of every rank with every other one, by rank.
 fn all_pairs(ranks: usize, progress: Duration, join: Join) -> Vec<Vec<(usize, Link)>> {
@@ -42,7 +26,7 @@ fn all_pairs(ranks: usize, progress: Duration, join: Join) -> Vec<Vec<(usize, Li
     for first in 0..ranks {
         for second in first + 1..ranks {
             let configs = [config(first, second, ranks, progress), config(second, first, ranks, progress)];
-            let (to_second, to_first) = join(configs.each_ref());
+            let (to_second, to_first) = join(&configs[0], &configs[1]).unwrap();
             links[first].push((second, to_second));
             links[second].push((first, to_first));
         }
@@ -51,7 +35,7 @@ fn all_pairs(ranks: usize, progress: Duration, join: Join) -> Vec<Vec<(usize, Li
 }
 
 fn on_each_rank<R: Send>(ranks: usize, settings: Settings, work: impl Fn(Group) -> R + Sync) -> Vec<R> {
-    joined(all_pairs(ranks, Duration::from_millis(300), in_memory), settings, work)
+    joined(all_pairs(ranks, Duration::from_millis(300), memory::pair), settings, work)
 }
 
 fn joined<R: Send>(
@@ -103,7 +87,7 @@ fn tcp_and_memory_give_the_same_bits() {
     let x = tensors(ranks, values, 53);
     for spec in ["group", "f32"] {
         let expected = bits(&all_reduce(spec, SETTINGS.tile, &x)[0]);
-        joined(all_pairs(ranks, Duration::from_secs(10), over_tcp), SETTINGS, |mut group| {
+        joined(all_pairs(ranks, Duration::from_secs(10), tcp::pair), SETTINGS, |mut group| {
             let mut y = vec![0.0; values];
             group.all_reduce(&codec(spec), &x[group.rank()][..], &mut y).unwrap();
             assert_eq!(bits(&y), expected, "{spec}");
@@ -182,7 +166,7 @@ fn a_rank_in_another_call_is_named_with_both_calls() {
 
 #[test]
 fn links_that_make_no_group_are_refused() {
-    let mut links = all_pairs(3, Duration::from_secs(1), in_memory).swap_remove(0);
+    let mut links = all_pairs(3, Duration::from_secs(1), memory::pair).swap_remove(0);
     links.remove(0);
     let error = links::group(0, RUN, links, &SETTINGS).unwrap_err();
     assert_eq!(error, CollectiveError::Links { rank: 0, with: vec![0, 2] });

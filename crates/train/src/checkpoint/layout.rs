@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn file_names_are_in_model_order() {
-        let units = StageUnits { embed: true, blocks: 0..1, head: true };
+        let units = StageUnits::whole(1);
         let names: Vec<String> = file_names(&units).collect();
         assert_eq!(
             names,

@@ -147,7 +147,7 @@ impl Manifest {
         let layers = self.run.architecture.layers;
         let count = layers.saturating_add(2).saturating_mul(2);
         require(self.files.len() == count, path, "number of files", count, self.files.len())?;
-        let units = StageUnits { embed: true, blocks: 0..layers, head: true };
+        let units = StageUnits::whole(layers);
         for (index, (file, name)) in self.files.iter().zip(file_names(&units)).enumerate() {
             require(file.name == name, path, format_args!("name of file {index}"), name, &file.name)?;
         }

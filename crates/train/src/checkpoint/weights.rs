@@ -28,7 +28,7 @@ impl Weights {
     pub fn open(dir: &Path, step: u64, architecture: &Architecture) -> Result<Self, CheckpointError> {
         let manifest = Manifest::read(dir, step)?;
         manifest.run.check_architecture(architecture, &manifest_path(dir, step))?;
-        let whole = StageUnits { embed: true, blocks: 0..architecture.layers, head: true };
+        let whole = StageUnits::whole(architecture.layers);
         let units: Vec<Unit> = whole.iter().collect();
         check_sizes(dir, &manifest, &units)?;
         // Parts are built for the names and shapes of their parameters; the zeros in them are never touched.

@@ -44,6 +44,11 @@ pub struct StageUnits {
 }
 
 impl StageUnits {
+    /// All of a model of `layers` blocks.
+    pub fn whole(layers: usize) -> Self {
+        Self { embed: true, blocks: 0..layers, head: true }
+    }
+
     /// The units in model order.
     pub fn iter(&self) -> impl Iterator<Item = Unit> + use<> {
         let embed = self.embed.then_some(Unit::Embed).into_iter();

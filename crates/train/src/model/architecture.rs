@@ -229,7 +229,7 @@ mod tests {
             [lora(&gpt2, &["c_attn", "mlp.c_proj"]), lora(&qwen2, &["k_proj", "down_proj", "o_proj"])];
         for arch in [gpt2, llama, qwen2, qwen3].into_iter().chain(adapted) {
             arch.validate().unwrap();
-            for unit in (StageUnits { embed: true, blocks: 0..2, head: true }).iter() {
+            for unit in StageUnits::whole(2).iter() {
                 let part = Part::new(&arch, &[unit], 0, &Device::flex());
                 let built: usize = part.params().iter().map(Parameter::len).sum();
                 assert_eq!(arch.parameters(unit), built as u64, "{:?} {unit}", arch.family);

@@ -10,8 +10,9 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use thinwire_ops::square_norm;
 
 use super::median::median;
+use super::partition::{PlanError, partition};
 use super::stopwatch::Stopwatch;
-use crate::config::{Dtype, OptimizerConfig, Unit};
+use crate::config::{Dtype, LayerMap, OptimizerConfig, StageUnits, Unit};
 use crate::data::MicroBatch;
 use crate::model::{Architecture, Init, Part};
 use crate::optim::AdamW;
@@ -107,6 +108,15 @@ impl UnitTimes {
 }
 
 impl ModelTimes {
+    /// The map of `layers` blocks in `stages` stages whose slowest one computes least.
+    ///
+    /// # Errors
+    /// There are more stages than units.
+    pub fn split(&self, layers: usize, stages: usize) -> Result<LayerMap, PlanError> {
+        let seconds: Vec<f64> = StageUnits::whole(layers).iter().map(|unit| self.of(unit).passes()).collect();
+        partition(&seconds, stages)
+    }
+
     /// Those of a unit.
     pub fn of(&self, unit: Unit) -> UnitTimes {
         match unit {

@@ -14,7 +14,7 @@ use super::measure::{Measured, ModelTimes, UnitTimes, Workload, measure_stages};
 use super::memory::{BatchShape, StageMemory};
 use super::simulate::{DirectionTiming, Host, Simulated, StageTiming, Timing, simulate};
 use super::transport_cost::{TransportCost, transport_cost};
-use super::{PlanError, TrafficError, available, flops, partition};
+use super::{PlanError, TrafficError, available, flops};
 use crate::config::{BoundaryCodecs, Config, ConfigError, LayerMap, StageUnits, Unit};
 use crate::model::Architecture;
 use crate::pipeline::{Action, actions};
@@ -140,11 +140,7 @@ impl Planner {
         if let Some(map) = config.pipeline.manual_map(self.arch.layers)? {
             return Ok(map);
         }
-        let stages = config.pipeline.stages;
-        let times = self.times(config, 0)?;
-        let units = StageUnits { embed: true, blocks: 0..self.arch.layers, head: true };
-        let costs: Vec<f64> = units.iter().map(|unit| times.of(unit).passes()).collect();
-        Ok(partition(&costs, stages)?)
+        Ok(self.times(config, 0)?.split(self.arch.layers, config.pipeline.stages)?)
     }
 
     /// What `choice` comes to.

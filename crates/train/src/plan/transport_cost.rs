@@ -3,8 +3,8 @@
 use std::thread;
 
 use thinwire_link::{
-    Deadlines, FrameHeader, FrameKind, FrameSender, Hello, Link, LinkConfig, LinkError, RunId, SecretKey,
-    Terms, WaitingFor, tcp,
+    Deadlines, FrameHeader, FrameKind, FrameSender, Hello, Link, LinkConfig, LinkError, RunId, Terms,
+    WaitingFor, tcp,
 };
 
 use super::stopwatch::on_core;
@@ -28,31 +28,18 @@ pub(super) struct TransportCost {
 /// This machine has no loopback interface, or no port is free.
 pub(super) fn transport_cost() -> Result<TransportCost, LinkError> {
     let run = RunId::random();
-    let (mut first, second) = pair(run)?;
+    let config = |stage| LinkConfig {
+        hello: Hello { run, stage, peer_stage: 1 - stage, stages: 2, terms: Terms::new() },
+        deadlines: Deadlines::default(),
+        rate: None,
+    };
+    let (mut first, second) = tcp::pair(&config(0), &config(1))?;
     thread::scope(|scope| {
         // An end that fails is closed, so that the other one need not wait for its deadline.
         let receiver = scope.spawn(move || receive(second));
         let sent = send(&mut *first.sender, run);
         let receive = receiver.join().expect("what comes is dropped")?;
         Ok(TransportCost { send: sent?, receive })
-    })
-}
-
-/// A link's two ends.
-fn pair(run: RunId) -> Result<(Link, Link), LinkError> {
-    let config = |stage| LinkConfig {
-        hello: Hello { run, stage, peer_stage: 1 - stage, stages: 2, terms: Terms::new() },
-        deadlines: Deadlines::default(),
-        rate: None,
-    };
-    let keys = [SecretKey::generate(), SecretKey::generate()];
-    let [first, second] = keys.each_ref().map(SecretKey::public);
-    let listener = tcp::Listener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr().to_string();
-    thread::scope(|scope| {
-        let accepted = scope.spawn(|| listener.accept(&keys[1], &first, &config(1)));
-        let connected = tcp::connect(&address, &keys[0], &second, &config(0))?;
-        Ok((connected, accepted.join().expect("a peer is let in or refused")?))
     })
 }
 

@@ -92,6 +92,6 @@ impl FoundCheckpoint {
 /// The newest step in `dir` that has every file of the model.
 fn newest_complete(dir: &Path) -> Result<Option<u64>, CheckpointError> {
     let Some(latest) = checkpoint::latest(dir)? else { return Ok(None) };
-    let whole = StageUnits { embed: true, blocks: 0..latest.run.architecture.layers, head: true };
+    let whole = StageUnits::whole(latest.run.architecture.layers);
     Ok(checkpoint::available(dir, &whole)?.pop())
 }

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::thread;
 
 use super::RunError;
-use crate::config::{Config, ConfigError, LayerMap, StageUnits};
+use crate::config::{Config, ConfigError, LayerMap};
 use crate::data::Tokenizer;
 use crate::model::Architecture;
 use crate::plan::{self, ModelTimes, Workload};
@@ -60,8 +60,7 @@ impl Preview {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = (cores / pipeline.stages).max(1);
         let times = plan::measure_stages(&self.architecture, &workload, threads, 1)?.alone;
-        let units = StageUnits { embed: true, blocks: 0..layers, head: true };
-        let seconds: Vec<f64> = units.iter().map(|unit| times.of(unit).passes()).collect();
-        Ok((times, plan::partition(&seconds, pipeline.stages)?))
+        let map = times.split(layers, pipeline.stages)?;
+        Ok((times, map))
     }
 }

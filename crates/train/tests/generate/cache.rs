@@ -31,7 +31,7 @@ static WHOLE: LazyLock<Vec<Whole>> = LazyLock::new(|| MODELS.map(whole).into());
 fn whole(name: &'static str) -> Whole {
     let model = Pretrained::open(folder(name)).unwrap();
     let layers = Architecture::from(model.config()).layers;
-    let units: Vec<Unit> = StageUnits { embed: true, blocks: 0..layers, head: true }.iter().collect();
+    let units: Vec<Unit> = StageUnits::whole(layers).iter().collect();
     Whole { part: load_part(&model, &units, &Device::flex()).unwrap(), name }
 }
 

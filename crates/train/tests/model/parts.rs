@@ -16,7 +16,7 @@ pub(crate) struct Pass {
 
 /// The units of each part of a model of `layers` blocks that is cut in front of the given positions of its unit list.
 pub(crate) fn cut(layers: usize, cuts: &[usize]) -> Vec<Vec<Unit>> {
-    let whole = StageUnits { embed: true, blocks: 0..layers, head: true };
+    let whole = StageUnits::whole(layers);
     let units: Vec<Unit> = whole.iter().collect();
     let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([units.len()]).collect();
     edges.windows(2).map(|edge| units[edge[0]..edge[1]].to_vec()).collect()

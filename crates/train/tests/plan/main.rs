@@ -134,7 +134,7 @@ fn peak(overrides: &[&str]) -> u64 {
 #[test]
 fn a_whole_run_takes_what_is_planned() {
     let _alone = alone();
-    let whole = StageUnits { embed: true, blocks: 0..4, head: true };
+    let whole = StageUnits::whole(4);
     let arch =
         Architecture { layers: 4, hidden: 128, ffn: 384, context: 128, vocab: 257, ..arch(Family::Llama) };
     for (overrides, in_flight, checkpointing) in [

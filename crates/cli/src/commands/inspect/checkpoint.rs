@@ -90,7 +90,7 @@ fn verify_files(manifest: &Manifest, folder: &Path) -> Result<usize, CheckpointE
 }
 
 fn units(architecture: &Architecture) -> impl Iterator<Item = Unit> + use<> {
-    StageUnits { embed: true, blocks: 0..architecture.layers, head: true }.iter()
+    StageUnits::whole(architecture.layers).iter()
 }
 
 impl Facts {

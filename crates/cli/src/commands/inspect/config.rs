@@ -95,7 +95,7 @@ pub(super) fn report(path: &Path, overrides: &[String], measure: bool) -> Result
 impl Parameters {
     /// Of the whole model; a tied matrix counts once.
     pub(super) fn of_model(architecture: &Architecture) -> Self {
-        let whole = StageUnits { embed: true, blocks: 0..architecture.layers, head: true };
+        let whole = StageUnits::whole(architecture.layers);
         let Self { all, trainable } = Self::of(architecture, &whole);
         let matrix = (architecture.vocab as u64).saturating_mul(architecture.hidden as u64);
         let once = |all: u64, tied| if tied { all.saturating_sub(matrix) } else { all };
@@ -147,7 +147,7 @@ impl Measured {
             backward: times.of(unit).backward,
             parameters: architecture.parameters(unit),
         };
-        let whole = StageUnits { embed: true, blocks: 0..architecture.layers, head: true };
+        let whole = StageUnits::whole(architecture.layers);
         Self { units: whole.iter().map(unit).collect(), layers: map.stages().to_vec() }
     }
 }
