@@ -221,7 +221,8 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    pub(crate) fn unknown(kind: impl Into<String>, name: &str, known: &[&str]) -> Self {
+    /// A name that is none of `known`, of which the error names the nearest one.
+    pub fn unknown(kind: impl Into<String>, name: &str, known: &[&str]) -> Self {
         let nearest = known.iter().min_by_key(|known| strsim::damerau_levenshtein(name, known));
         Self::Unknown {
             kind: kind.into(),
@@ -231,7 +232,8 @@ impl SpecError {
         }
     }
 
-    pub(crate) fn value(key: &'static str, value: &dyn fmt::Display, range: impl Into<String>) -> Self {
+    /// A value of a setting that is outside `range`.
+    pub fn value(key: &'static str, value: &dyn fmt::Display, range: impl Into<String>) -> Self {
         Self::Value { key, value: value.to_string(), range: range.into() }
     }
 }

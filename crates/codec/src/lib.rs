@@ -37,7 +37,7 @@ pub use memory::{MemoryError, NoMemory, RamMemory, SampleMemory};
 pub use message::{FORMAT_VERSION, HEADER_LEN};
 pub use raw::RawSettings;
 pub use shape::Shape;
-pub use spec::CodecSpec;
+pub use spec::{CodecSpec, Fields};
 pub use stats::ErrorStats;
 pub use tah::{Allocation, Selection, TahSettings};
 pub use tensor::{TensorView, TensorViewMut, Values, ValuesMut};

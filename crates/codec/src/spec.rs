@@ -15,7 +15,8 @@ mod fields;
 #[cfg(feature = "serde")]
 mod serde;
 
-pub(crate) use fields::{Fields, RAW_BELOW, write_raw_below};
+pub use fields::Fields;
+pub(crate) use fields::{RAW_BELOW, write_raw_below};
 
 /// A codec and its settings, as text: `tah`, `tah:g=32,a=c,p=0.5,hi=4,lo=3,tau=inf`, `fixed:bits=6,group=64`,
 /// `raw:dtype=bf16`, `bf16`, `aqsgd:bits=4,group=64,keep=f32,first=f32`, `group:bits=4,group=128,quantizer=zero-aware`.

@@ -64,6 +64,7 @@ pub mod links;
 pub mod memory;
 mod segments;
 mod settings;
+mod spec;
 mod statistics;
 mod transport;
 
@@ -73,5 +74,6 @@ pub use error::{CollectiveError, Part};
 pub use group::{DEPTH, Group};
 pub use segments::Segments;
 pub use settings::Settings;
+pub use spec::{AllReduceSpec, EchoSettings};
 pub use statistics::Statistics;
 pub use transport::{Transport, WINDOW};

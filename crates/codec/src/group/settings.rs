@@ -70,7 +70,11 @@ impl GroupSettings {
     const BITS_RANGE: &'static str = "a whole number from 2 to 8";
     const GROUP_RANGE: &'static str = "from 2 to 1024, so that group * bits is a multiple of 8";
 
-    pub(crate) fn from_fields(fields: &Fields<'_>) -> Result<Self, SpecError> {
+    /// The settings given in `fields`, and defaults for the others.
+    ///
+    /// # Errors
+    /// A value that is no number, or no quantizer; [`GroupSettings::check`] is for their ranges.
+    pub fn from_fields(fields: &Fields<'_>) -> Result<Self, SpecError> {
         let default = Self::default();
         Ok(Self {
             bits: fields.number("bits", default.bits, Self::BITS_RANGE)?,
@@ -79,7 +83,11 @@ impl GroupSettings {
         })
     }
 
-    pub(crate) fn check(&self) -> Result<(), SpecError> {
+    /// Whether the settings are in their ranges.
+    ///
+    /// # Errors
+    /// The first one that is not.
+    pub fn check(&self) -> Result<(), SpecError> {
         if !(2..=8).contains(&self.bits) {
             return Err(SpecError::value("bits", &self.bits, Self::BITS_RANGE));
         }

@@ -11,14 +11,18 @@ pub(crate) fn write_raw_below(f: &mut fmt::Formatter<'_>, raw_below: usize) -> f
     if raw_below == 0 { Ok(()) } else { write!(f, ",{RAW_BELOW}={raw_below}") }
 }
 
-/// The `key=value` pairs of a spec, each key known and given once.
-pub(crate) struct Fields<'a> {
+/// The `key=value` pairs of a spec, each key known and given once: for every kind of spec that is written as a codec's is.
+#[derive(Debug)]
+pub struct Fields<'a> {
     pairs: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Fields<'a> {
-    /// Splits `text`, what follows the colon; `None` if there was no colon.
-    pub(crate) fn parse(codec: &str, known: &[&str], text: Option<&'a str>) -> Result<Self, SpecError> {
+    /// Splits `text`, what follows the colon of the spec of a `codec`; `None` if there was no colon.
+    ///
+    /// # Errors
+    /// No pair, an unknown key, or one given twice.
+    pub fn parse(codec: &str, known: &[&str], text: Option<&'a str>) -> Result<Self, SpecError> {
         let mut pairs = Vec::new();
         for pair in text.into_iter().flat_map(|text| text.split(',')) {
             let Some((key, value)) = pair.split_once('=') else {
@@ -36,7 +40,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The value given for `key`.
-    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+    pub fn text(&self, key: &str) -> Option<&'a str> {
         self.pairs.iter().find(|&&(given, _)| given == key).map(|&(_, value)| value)
     }
 
@@ -46,12 +50,10 @@ impl<'a> Fields<'a> {
     }
 
     /// The value given for `key` as a number, or `default`. `range` says what is allowed, for the error.
-    pub(crate) fn number<T: FromStr>(
-        &self,
-        key: &'static str,
-        default: T,
-        range: &str,
-    ) -> Result<T, SpecError> {
+    ///
+    /// # Errors
+    /// The value is no such number.
+    pub fn number<T: FromStr>(&self, key: &'static str, default: T, range: &str) -> Result<T, SpecError> {
         self.text(key)
             .map_or(Ok(default), |text| text.parse().map_err(|_| SpecError::value(key, &text, range)))
     }
