@@ -109,9 +109,13 @@ fn all_specs() -> Vec<CodecSpec> {
         specs.push(format!("fixed:bits={bits},group={}", 8 << (bits % 3)).parse().unwrap());
     }
     for bits in 2..=8 {
-        for quantizer in ["symmetric", "naive", "zero-aware"] {
-            for group in [64 << (bits % 3), 8 << (bits % 3), 192] {
-                specs.push(format!("group:bits={bits},group={group},quantizer={quantizer}").parse().unwrap());
+        for (i, group) in [64 << (bits % 3), 8 << (bits % 3), 192].into_iter().enumerate() {
+            for (j, quantizer) in ["symmetric", "naive", "zero-aware"].into_iter().enumerate() {
+                // Without the optimizer every width, length and quantizer, but not all of each other's.
+                if !cfg!(debug_assertions) || (bits + i) % 3 == j {
+                    let spec = format!("group:bits={bits},group={group},quantizer={quantizer}");
+                    specs.push(spec.parse().unwrap());
+                }
             }
         }
     }

@@ -201,7 +201,8 @@ fn nothing_is_allocated_after_the_largest_message() {
         // A pass is an encoding and two decodings.
         let messages = 3 * shapes.len() + 3;
         // The threads' own structures come into being when each has first found something to do.
-        let fewest = (0..5).map(|_| allocations_anywhere_in(&mut passes)).min();
-        assert!(fewest <= Some(messages.div_ceil(BLOCK)), "{case}: {fewest:?} allocations");
+        let most = messages.div_ceil(BLOCK);
+        let mut counts = (0..5).map(|_| allocations_anywhere_in(&mut passes));
+        assert!(counts.any(|count| count <= most), "{case}: more than {most} allocations");
     });
 }
