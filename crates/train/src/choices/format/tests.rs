@@ -69,10 +69,10 @@ fn mmlu() {
         json!({ "question": " Two plus two?", "subject": "high_school", "choices": texts, "answer": 3 });
     let description = "The following are multiple choice questions (with answers) about high school.\n\n";
     assert_eq!(asked(Format::Mmlu, own), expected(&format!("{description}{prompt}"), &letters, 3));
-    let other = json!({
-        "question": "Two plus two?", "options": "A. one\nB. two\nC. three\nD. four", "answer": "D. four",
-    });
-    assert_eq!(asked(Format::Mmlu, other), expected(prompt, &letters, 3));
+    for options in ["A. one\nB. two\nC. three\nD. four", "\nA. one\nB. two\nC. three\nD. four\n"] {
+        let other = json!({ "question": "Two plus two?", "options": options, "answer": "D. four" });
+        assert_eq!(asked(Format::Mmlu, other), expected(prompt, &letters, 3));
+    }
 }
 
 #[test]
