@@ -1,4 +1,5 @@
 use std::fmt::{self, Write};
+use std::mem;
 use std::time::{Duration, Instant};
 
 use pulp::Arch;
@@ -163,28 +164,40 @@ impl<'a> Call<'a> {
         self.timed(
             |times| &mut times.reduce,
             |call| {
-                let piece = &mut call.end.scratch.piece;
-                piece.resize(sum.len(), 0.0);
-                sum.copy_from_slice(x.piece(call.segments.tile(call.rank, index), piece));
-                if call.end.measures {
-                    let square: f64 = sum.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
-                    call.end.statistics.errors.sq_contribution += square;
-                }
-                others(call.rank, call.ranks).try_for_each(|from| call.add_from(from, index, sum))
+                // The first addend is decoded where the sum is to be; a sum of two does not depend on their order.
+                let mut others = others(call.rank, call.ranks);
+                let first = others.next().expect("a group has two ranks");
+                call.decode_push(first, index, sum)?;
+                call.add_own(x, index, sum);
+                let mut decoded = mem::take(&mut call.end.scratch.decoded);
+                decoded.resize(sum.len(), 0.0);
+                let added = others.try_for_each(|from| {
+                    call.decode_push(from, index, &mut decoded)?;
+                    Arch::new().dispatch(Add { sum, addend: &decoded });
+                    Ok(())
+                });
+                call.end.scratch.decoded = decoded;
+                added
             },
         )
     }
 
-    fn add_from(&mut self, from: usize, index: usize, sum: &mut [f32]) -> Result<(), CollectiveError> {
+    fn add_own<C: Contribution + ?Sized>(&mut self, x: &C, index: usize, sum: &mut [f32]) {
+        let piece = &mut self.end.scratch.piece;
+        piece.resize(sum.len(), 0.0);
+        let own = x.piece(self.segments.tile(self.rank, index), piece);
+        Arch::new().dispatch(Add { sum, addend: own });
+        if self.end.measures {
+            let square: f64 = own.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+            self.end.statistics.errors.sq_contribution += square;
+        }
+    }
+
+    fn decode_push(&mut self, from: usize, index: usize, out: &mut [f32]) -> Result<(), CollectiveError> {
         let begin = self.receive(from, Part::Push, index)?;
-        let Scratch { incoming, decoded, .. } = &mut self.end.scratch;
-        decoded.resize(sum.len(), 0.0);
-        self.end
-            .codecs
-            .decode(self.codec, &incoming[begin..], (&mut decoded[..]).into())
-            .map_err(|source| cannot_decode(from, Part::Push, source))?;
-        Arch::new().dispatch(Add { sum, addend: decoded });
-        Ok(())
+        let message = &self.end.scratch.incoming[begin..];
+        let decoded = self.end.codecs.decode(self.codec, message, out.into());
+        decoded.map_err(|source| cannot_decode(from, Part::Push, source))
     }
 
     /// Gather: encodes tile `index` of this rank's segment, sends it to all others, and decodes it to `out` as they will.
