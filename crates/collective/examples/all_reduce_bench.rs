@@ -1,23 +1,30 @@
-//! Measures the all-reduce between threads: exact, in 8 and 4 bits, and in 4 bits with compensation, taking turns.
+//! Measures the all-reduce: exact, in 8 and 4 bits, and in 4 bits with compensation, taking turns.
 //!
 //! ```text
-//! cargo run --release -p thinwire-collective --example all_reduce_bench
+//! cargo run --release -p thinwire-collective --example all_reduce_bench -- [memory | links [RATE]] [RANKS [VALUES [VARIANT]]]
 //! ```
 //!
-//! Algorithm bandwidth is the bytes of one rank's f32 tensor over the seconds of a call. It says nothing of links.
+//! `memory` joins threads by memory, `links` joins them by TCP and TLS over loopback, where RATE, such as `1Gbit/s`, is what each
+//! rank may send to all others together. Algorithm bandwidth is the bytes of one rank's f32 tensor over the seconds of a call.
 #![expect(clippy::print_stdout, reason = "the table is the program's result")]
 
+use std::env;
 use std::error::Error;
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thinwire_codec::CodecSpec;
-use thinwire_collective::{Coefficients, CollectiveError, Compensator, Group, Settings, memory};
+use thinwire_collective::{Coefficients, CollectiveError, Compensator, Group, Settings, links, memory};
+use thinwire_link::{Deadlines, Hello, LinkConfig, Rate, RunId, Terms, tcp};
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const RANKS: [usize; 2] = [2, 4];
 const VALUES: [usize; 3] = [1 << 14, 1 << 20, 1 << 24];
-const VARIANTS: [(&str, &str, bool); 5] = [
+type Variant = (&'static str, &'static str, bool);
+/// Name, codec, whether it is compensated.
+const VARIANTS: [Variant; 5] = [
     ("f32", "f32", false),
     ("bf16", "bf16", false),
     ("8 bits", "group:bits=8", false),
@@ -26,14 +33,36 @@ const VARIANTS: [(&str, &str, bool); 5] = [
 ];
 const TURNS: usize = 9;
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// What carries the messages.
+#[derive(Clone, Copy)]
+enum Between {
+    Memory,
+    Links(Option<Rate>),
+}
+
+fn main() -> Outcome<()> {
+    let mut arguments = env::args().skip(1).peekable();
+    let between = match arguments.next().as_deref() {
+        None | Some("memory") => Between::Memory,
+        Some("links") => {
+            let rate = arguments.next_if(|text| text.parse::<usize>().is_err());
+            Between::Links(rate.map(|rate| rate.parse()).transpose()?)
+        }
+        Some(other) => return Err(format!("`{other}` is neither memory nor links").into()),
+    };
+    let mut number = || arguments.next().map(|text| text.parse::<usize>()).transpose();
+    let ranks = number()?.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
+    let values = number()?.map_or(VALUES.to_vec(), |values| vec![values]);
+    let only = arguments.next();
+    let variants: Vec<Variant> =
+        VARIANTS.into_iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| name == only)).collect();
     println!("{} processors available\n", thread::available_parallelism()?);
     println!("| ranks | values | variant | ms a call, median of {TURNS} | GB/s | update, ms |");
     println!("|---|---|---|---|---|---|");
-    for ranks in RANKS {
-        for values in VALUES {
-            let times = measure(ranks, values)?;
-            for ((name, ..), [call, update]) in VARIANTS.iter().zip(times) {
+    for ranks in ranks {
+        for &values in &values {
+            let times = measure(group(between, ranks)?, values, &variants)?;
+            for ((name, ..), [call, update]) in variants.iter().zip(times) {
                 let speed = (4 * values) as f64 / call.as_secs_f64() / 1e9;
                 let [call, update] = [call, update].map(|time| time.as_secs_f64() * 1e3);
                 println!("| {ranks} | {values} | {name} | {call:.3} | {speed:.2} | {update:.3} |");
@@ -43,17 +72,44 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+fn group(between: Between, ranks: usize) -> Outcome<Vec<Group>> {
+    let settings = Settings::default();
+    let Between::Links(rate) = between else { return Ok(memory::group(ranks, &settings)?) };
+    let run = RunId([1; 16]);
+    // A rank's links share what it may send.
+    let rate = rate.and_then(|rate| Rate::bits(rate.bits_per_second() / (ranks as u64 - 1)));
+    let config = |rank: usize, other: usize| {
+        let (stage, peer_stage) = (rank as u32, other as u32);
+        let hello = Hello { run, stage, peer_stage, stages: ranks as u32, terms: Terms::new() };
+        LinkConfig { hello, deadlines: Deadlines::default(), rate }
+    };
+    let mut joined: Vec<Vec<_>> = (0..ranks).map(|_| Vec::new()).collect();
+    for first in 0..ranks {
+        for second in first + 1..ranks {
+            let (to_second, to_first) = tcp::pair(&config(first, second), &config(second, first))?;
+            joined[first].push((second, to_second));
+            joined[second].push((first, to_first));
+        }
+    }
+    let groups = joined.into_iter().enumerate();
+    Ok(groups.map(|(rank, links)| links::group(rank, run, links, &settings)).collect::<Result<_, _>>()?)
+}
+
 /// Of each variant the median times of a call and of a compensator's update.
-fn measure(ranks: usize, values: usize) -> Result<Vec<[Duration; 2]>, CollectiveError> {
-    let (barrier, times) = (Barrier::new(ranks), Mutex::new(vec![Vec::new(); VARIANTS.len()]));
-    let groups = memory::group(ranks, &Settings::default())?;
+fn measure(
+    groups: Vec<Group>,
+    values: usize,
+    variants: &[Variant],
+) -> Result<Vec<[Duration; 2]>, CollectiveError> {
+    let ranks = groups.len();
+    let (barrier, times) = (Barrier::new(ranks), Mutex::new(vec![Vec::new(); variants.len()]));
     let rank = |mut group: Group| -> Result<(), CollectiveError> {
-        let x: Vec<f32> = (0..values).map(|i| ((i * 7 + group.rank()) as f32 * 0.37).sin()).collect();
+        let x = noise(values, group.rank() as u32);
         let mut y = vec![0.0; values];
         let mut compensator = Compensator::new(Coefficients::default(), values);
         // The first turn sizes everyone's memory.
         for turn in 0..=TURNS {
-            for (variant, (_, spec, compensated)) in VARIANTS.into_iter().enumerate() {
+            for (variant, &(_, spec, compensated)) in variants.iter().enumerate() {
                 let spec: CodecSpec = spec.parse().expect("a codec");
                 barrier.wait();
                 let start = Instant::now();
@@ -86,4 +142,12 @@ fn measure(ranks: usize, values: usize) -> Result<Vec<[Duration; 2]>, Collective
         times[times.len() / 2]
     };
     Ok(times.iter().map(|times| [median(times, 0), median(times, 1)]).collect())
+}
+
+fn noise(values: usize, mut state: u32) -> Vec<f32> {
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 - 8e6
+    };
+    (0..values).map(|_| next()).collect()
 }

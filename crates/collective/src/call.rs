@@ -1,9 +1,14 @@
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::mem;
+use std::time::{Duration, Instant};
 
+use pulp::Arch;
 use thinwire_codec::{CodecSpec, DecodeError, EncodeError};
 
+use crate::add::Add;
 use crate::codecs::Codecs;
-use crate::{CollectiveError, Contribution, Part, Segments, Statistics, Transport};
+use crate::statistics::Times;
+use crate::{CollectiveError, Contribution, Part, Segments, Statistics, Transport, Value};
 
 /// One rank's end: what its calls share.
 #[derive(Debug)]
@@ -11,6 +16,8 @@ pub(crate) struct End {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) codecs: Codecs,
     pub(crate) statistics: Statistics,
+    /// Whether what quantization does is measured.
+    pub(crate) measures: bool,
     pub(crate) scratch: Scratch,
 }
 
@@ -19,6 +26,7 @@ pub(crate) struct End {
 pub(crate) struct Scratch {
     /// What the first message of a call says of it.
     terms: String,
+    /// As long as the longest message so far.
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
     /// A tile of the rank's contribution.
@@ -27,10 +35,27 @@ pub(crate) struct Scratch {
     decoded: Vec<f32>,
 }
 
+/// What ranks do together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    AllReduce,
+    ReduceScatter,
+    AllGather,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AllReduce => "all-reduce",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::AllGather => "all-gather",
+        })
+    }
+}
+
 /// What all ranks must agree on, and where this call is among the group's.
 pub(crate) struct Terms<'a> {
-    /// `all-reduce`, `reduce-scatter` or `all-gather`.
-    pub(crate) operation: &'a str,
+    pub(crate) kind: Kind,
     pub(crate) codec: &'a CodecSpec,
     pub(crate) values: usize,
     pub(crate) segments: Segments,
@@ -44,6 +69,8 @@ pub(crate) struct Terms<'a> {
 pub(crate) const LONGEST_TERMS: usize = 256;
 
 /// The stages of one call, each of one tile of all ranks.
+///
+/// Whatever the kind of call, the first thing that a rank says to each other one is a push that begins with its terms.
 pub(crate) struct Call<'a> {
     end: &'a mut End,
     rank: usize,
@@ -59,9 +86,9 @@ impl<'a> Call<'a> {
         let codec = end.codecs.find(of.codec)?;
         let terms = &mut end.scratch.terms;
         terms.clear();
-        let Terms { operation, codec: spec, values, segments, call, .. } = of;
+        let Terms { kind, codec: spec, values, segments, call, .. } = of;
         let tile = segments.tile_values();
-        write!(terms, "call {call}: {operation} of {values} values by {spec} in tiles of {tile}")
+        write!(terms, "call {call}: {kind} of {values} values by {spec} in tiles of {tile}")
             .expect("a string takes any text");
         terms.truncate(LONGEST_TERMS); // a codec's numbers may have any number of digits, all of them ASCII
         Ok(Self { end, rank, ranks, codec, segments: *segments, first_tile: of.first_tile })
@@ -74,20 +101,56 @@ impl<'a> Call<'a> {
         x: &C,
         index: usize,
     ) -> Result<(), CollectiveError> {
-        for step in 1..self.ranks {
-            let to = (self.rank + step) % self.ranks;
-            let range = self.segments.tile(to, index);
-            let (start, values) = (range.start, range.len());
-            let Scratch { terms, outgoing, piece, .. } = &mut self.end.scratch;
-            piece.resize(values, 0.0);
-            begin_message(index, terms, outgoing);
-            let encoded = self.end.codecs.encode(self.codec, x.piece(range, piece), outgoing);
-            encoded.map_err(|error| cannot_encode(self.rank, "tensor", start, error))?;
-            self.end.transport.push(to, self.first_tile + index as u64, outgoing)?;
-            self.end.statistics.pushed_values += values as u64;
-            self.end.statistics.sent_bytes += outgoing.len() as u64;
+        self.timed(
+            |times| &mut times.push,
+            |call| {
+                (1..call.ranks).try_for_each(|step| call.push_to((call.rank + step) % call.ranks, x, index))
+            },
+        )
+    }
+
+    fn push_to<C: Contribution + ?Sized>(
+        &mut self,
+        to: usize,
+        x: &C,
+        index: usize,
+    ) -> Result<(), CollectiveError> {
+        let range = self.segments.tile(to, index);
+        let (start, values) = (range.start, range.len());
+        let End { transport, codecs, statistics, measures, scratch } = &mut *self.end;
+        let Scratch { terms, outgoing, piece, .. } = scratch;
+        piece.resize(values, 0.0);
+        let x = x.piece(range, piece);
+        let begin = if index == 0 { begin_message(terms, outgoing) } else { 0 };
+        let end = codecs
+            .encode(self.codec, x, outgoing, begin)
+            .map_err(|error| cannot_encode(self.rank, "tensor", start, error))?;
+        transport.push(to, self.first_tile + index as u64, &outgoing[..end])?;
+        statistics.pushed_values += values as u64;
+        statistics.sent_bytes += end as u64;
+        if *measures {
+            let errors = codecs.measure(self.codec, x, &outgoing[begin..end]);
+            let errors = errors.map_err(|source| cannot_decode(self.rank, Part::Push, source))?;
+            statistics.errors.pushed.merge(&errors);
+            statistics.errors.sq_contribution += errors.sq_signal;
         }
         Ok(())
+    }
+
+    /// What stands for the first push in a call without pushes: the terms alone.
+    pub(crate) fn greet(&mut self) -> Result<(), CollectiveError> {
+        let Scratch { terms, outgoing, .. } = &mut self.end.scratch;
+        let end = begin_message(terms, outgoing);
+        for to in others(self.rank, self.ranks) {
+            self.end.transport.push(to, self.first_tile, &self.end.scratch.outgoing[..end])?;
+            self.end.statistics.sent_bytes += end as u64;
+        }
+        Ok(())
+    }
+
+    /// Waits for everyone's [greeting](Call::greet).
+    pub(crate) fn meet(&mut self) -> Result<(), CollectiveError> {
+        others(self.rank, self.ranks).try_for_each(|from| self.receive(from, Part::Push, 0).map(|_| ()))
     }
 
     /// Reduce: `sum`, of the length of tile `index` of this rank's segment, becomes the sum of its own values and those of all
@@ -98,75 +161,119 @@ impl<'a> Call<'a> {
         index: usize,
         sum: &mut [f32],
     ) -> Result<(), CollectiveError> {
+        self.timed(
+            |times| &mut times.reduce,
+            |call| {
+                // The first addend is decoded where the sum is to be; a sum of two does not depend on their order.
+                let mut others = others(call.rank, call.ranks);
+                let first = others.next().expect("a group has two ranks");
+                call.decode_push(first, index, sum)?;
+                call.add_own(x, index, sum);
+                let mut decoded = mem::take(&mut call.end.scratch.decoded);
+                decoded.resize(sum.len(), 0.0);
+                let added = others.try_for_each(|from| {
+                    call.decode_push(from, index, &mut decoded)?;
+                    Arch::new().dispatch(Add { sum, addend: &decoded });
+                    Ok(())
+                });
+                call.end.scratch.decoded = decoded;
+                added
+            },
+        )
+    }
+
+    fn add_own<C: Contribution + ?Sized>(&mut self, x: &C, index: usize, sum: &mut [f32]) {
         let piece = &mut self.end.scratch.piece;
         piece.resize(sum.len(), 0.0);
-        sum.copy_from_slice(x.piece(self.segments.tile(self.rank, index), piece));
-        for from in others(self.rank, self.ranks) {
-            let mut decoded = std::mem::take(&mut self.end.scratch.decoded);
-            decoded.resize(sum.len(), 0.0);
-            let received = self.receive(from, Part::Push, index, &mut decoded);
-            if received.is_ok() {
-                for (sum, addend) in sum.iter_mut().zip(&decoded) {
-                    *sum += addend;
-                }
-            }
-            self.end.scratch.decoded = decoded;
-            received?;
+        let own = x.piece(self.segments.tile(self.rank, index), piece);
+        Arch::new().dispatch(Add { sum, addend: own });
+        if self.end.measures {
+            let square: f64 = own.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+            self.end.statistics.errors.sq_contribution += square;
         }
-        Ok(())
+    }
+
+    fn decode_push(&mut self, from: usize, index: usize, out: &mut [f32]) -> Result<(), CollectiveError> {
+        let begin = self.receive(from, Part::Push, index)?;
+        let message = &self.end.scratch.incoming[begin..];
+        let decoded = self.end.codecs.decode(self.codec, message, out.into());
+        decoded.map_err(|source| cannot_decode(from, Part::Push, source))
     }
 
     /// Gather: encodes tile `index` of this rank's segment, sends it to all others, and decodes it to `out` as they will.
-    pub(crate) fn share(
+    pub(crate) fn share<V: Value>(
         &mut self,
         what: &'static str,
         tile: &[f32],
         index: usize,
-        out: &mut [f32],
+        out: &mut [V],
     ) -> Result<(), CollectiveError> {
-        let start = self.segments.tile(self.rank, index).start;
-        let Scratch { terms, outgoing, .. } = &mut self.end.scratch;
-        let begin = begin_message(index, terms, outgoing);
-        let encoded = self.end.codecs.encode(self.codec, tile, outgoing);
-        encoded.map_err(|error| cannot_encode(self.rank, what, start, error))?;
-        self.end.transport.share(self.first_tile + index as u64, outgoing)?;
-        self.end.statistics.shared_values += tile.len() as u64;
-        self.end.statistics.sent_bytes += (outgoing.len() * (self.ranks - 1)) as u64;
-        let decoded = self.end.codecs.decode(self.codec, &outgoing[begin..], out);
-        decoded.map_err(|source| cannot_decode(self.rank, Part::Share, source))
+        self.timed(
+            |times| &mut times.share,
+            |call| {
+                let start = call.segments.tile(call.rank, index).start;
+                let End { transport, codecs, statistics, measures, scratch } = &mut *call.end;
+                let outgoing = &mut scratch.outgoing;
+                let encoded = codecs.encode(call.codec, tile, outgoing, 0);
+                let end = encoded.map_err(|error| cannot_encode(call.rank, what, start, error))?;
+                let message = &outgoing[..end];
+                transport.share(call.first_tile + index as u64, message)?;
+                statistics.shared_values += tile.len() as u64;
+                statistics.sent_bytes += (end * (call.ranks - 1)) as u64;
+                let not_decoded = |source| cannot_decode(call.rank, Part::Share, source);
+                if *measures {
+                    let errors = codecs.measure(call.codec, tile, message).map_err(not_decoded)?;
+                    statistics.errors.shared.merge(&errors);
+                }
+                codecs.decode(call.codec, message, V::view_mut(out)).map_err(not_decoded)
+            },
+        )
     }
 
     /// Tail: decodes tile `index` of all other ranks' segments to where it belongs in the whole tensor.
-    pub(crate) fn tail(&mut self, index: usize, y: &mut [f32]) -> Result<(), CollectiveError> {
-        for from in others(self.rank, self.ranks) {
-            self.receive(from, Part::Share, index, &mut y[self.segments.tile(from, index)])?;
-        }
-        Ok(())
+    pub(crate) fn tail<V: Value>(&mut self, index: usize, y: &mut [V]) -> Result<(), CollectiveError> {
+        self.timed(
+            |times| &mut times.tail,
+            |call| {
+                others(call.rank, call.ranks).try_for_each(|from| {
+                    call.receive(from, Part::Share, index)?;
+                    let out = V::view_mut(&mut y[call.segments.tile(from, index)]);
+                    let decoded = call.end.codecs.decode(call.codec, &call.end.scratch.incoming, out);
+                    decoded.map_err(|source| cannot_decode(from, Part::Share, source))
+                })
+            },
+        )
     }
 
-    fn receive(
-        &mut self,
-        from: usize,
-        part: Part,
-        index: usize,
-        out: &mut [f32],
-    ) -> Result<(), CollectiveError> {
+    /// Waits for a message, and says where the codec's part of it begins.
+    fn receive(&mut self, from: usize, part: Part, index: usize) -> Result<usize, CollectiveError> {
+        let start = Instant::now();
         let Scratch { terms, incoming, .. } = &mut self.end.scratch;
-        self.end.transport.receive(from, part, self.first_tile + index as u64, incoming)?;
-        let message = if index == 0 { payload(self.rank, terms, from, incoming)? } else { incoming };
-        let decoded = self.end.codecs.decode(self.codec, message, out);
-        decoded.map_err(|source| cannot_decode(from, part, source))
+        let received = self.end.transport.receive(from, part, self.first_tile + index as u64, incoming);
+        self.end.statistics.times.waiting += start.elapsed();
+        received?;
+        if part == Part::Push && index == 0 { check_terms(self.rank, terms, from, incoming) } else { Ok(0) }
+    }
+
+    /// Does `work` and counts its time, but for what it waited.
+    fn timed<R>(&mut self, stage: fn(&mut Times) -> &mut Duration, work: impl FnOnce(&mut Self) -> R) -> R {
+        let (start, waited) = (Instant::now(), self.end.statistics.times.waiting);
+        let result = work(self);
+        let times = &mut self.end.statistics.times;
+        let waited = times.waiting.saturating_sub(waited);
+        *stage(times) += start.elapsed().saturating_sub(waited);
+        result
     }
 }
 
-/// The part of a call's first message behind its terms, which must be those of `rank`, this one.
-fn payload<'m>(rank: usize, ours: &str, from: usize, message: &'m [u8]) -> Result<&'m [u8], CollectiveError> {
-    let split = message
+/// Where the codec's part begins in a call's first message, whose terms must be those of `rank`, this one.
+fn check_terms(rank: usize, ours: &str, from: usize, message: &[u8]) -> Result<usize, CollectiveError> {
+    let theirs = message
         .split_first_chunk()
-        .and_then(|(&length, rest)| rest.split_at_checked(u16::from_le_bytes(length).into()));
-    let (theirs, payload) = split.unwrap_or((message, &[]));
+        .and_then(|(&length, rest)| rest.get(..u16::from_le_bytes(length).into()))
+        .unwrap_or(message);
     if theirs == ours.as_bytes() {
-        return Ok(payload);
+        return Ok(size_of::<u16>() + theirs.len());
     }
     let theirs = String::from_utf8_lossy(&theirs[..theirs.len().min(LONGEST_TERMS)]).into_owned();
     Err(CollectiveError::Mismatch { rank: from, theirs, by: rank, ours: ours.to_owned() })
@@ -177,14 +284,16 @@ fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
     (0..ranks).filter(move |&other| other != rank)
 }
 
-/// Leaves in `message` what is in front of the codec's part, and returns its length.
-fn begin_message(index: usize, terms: &str, message: &mut Vec<u8>) -> usize {
-    message.clear();
-    if index == 0 {
-        message.extend((terms.len() as u16).to_le_bytes());
-        message.extend(terms.as_bytes());
+/// Puts the terms in front of `message`, and says where they end.
+fn begin_message(terms: &str, message: &mut Vec<u8>) -> usize {
+    let length = (terms.len() as u16).to_le_bytes();
+    let end = length.len() + terms.len();
+    if message.len() < end {
+        message.resize(end, 0);
     }
-    message.len()
+    message[..length.len()].copy_from_slice(&length);
+    message[length.len()..end].copy_from_slice(terms.as_bytes());
+    end
 }
 
 fn cannot_encode(rank: usize, what: &'static str, start: usize, error: EncodeError) -> CollectiveError {

@@ -1,5 +1,6 @@
 use thinwire_codec::{
-    Codec, CodecSpec, DType, DecodeError, EncodeError, Execution, Shape, TensorView, TensorViewMut,
+    Codec, CodecSpec, DType, DecodeError, EncodeError, ErrorStats, Execution, Shape, TensorView,
+    TensorViewMut, ValuesMut,
 };
 
 use crate::CollectiveError;
@@ -34,29 +35,41 @@ impl Codecs {
         Ok(self.built.len() - 1)
     }
 
-    /// Appends the message of `x`.
+    /// Writes the message of `x` into `message` from `start` on, and says where it ends. `message` grows if it has to.
     pub(crate) fn encode(
         &mut self,
         codec: usize,
         x: &[f32],
         message: &mut Vec<u8>,
-    ) -> Result<(), EncodeError> {
+        start: usize,
+    ) -> Result<usize, EncodeError> {
         let (codec, shape) = (&mut self.built[codec], Shape::new(1, 1, x.len()));
-        let start = message.len();
-        message.resize(start + codec.packed_size(shape, DType::F32)?.bound(), 0);
-        let bytes = codec.encode(TensorView::new(shape, x)?, &mut message[start..])?;
-        message.truncate(start + bytes);
-        Ok(())
+        let end = start + codec.packed_size(shape, DType::F32)?.bound();
+        if message.len() < end {
+            message.resize(end, 0);
+        }
+        let bytes = codec.encode(TensorView::new(shape, x)?, &mut message[start..end])?;
+        Ok(start + bytes)
     }
 
     pub(crate) fn decode(
         &mut self,
         codec: usize,
         message: &[u8],
-        out: &mut [f32],
+        out: ValuesMut<'_>,
     ) -> Result<(), DecodeError> {
         let shape = Shape::new(1, 1, out.len());
         self.built[codec].decode(message, TensorViewMut::new(shape, out)?)
+    }
+
+    /// What encoding `x` as this message has done to it.
+    pub(crate) fn measure(
+        &mut self,
+        codec: usize,
+        x: &[f32],
+        message: &[u8],
+    ) -> Result<ErrorStats, DecodeError> {
+        self.built[codec].measure(TensorView::new(Shape::new(1, 1, x.len()), x)?, message)
     }
 }
 
@@ -68,6 +81,20 @@ pub(crate) fn group_of(spec: &CodecSpec) -> usize {
         CodecSpec::Tah(settings) => settings.tile,
         CodecSpec::Group(settings) => settings.group,
     }
+}
+
+/// The most bits that such a group takes in a message.
+pub(crate) fn bits_of_group(spec: &CodecSpec) -> usize {
+    /// Of a scale and a zero point; of a tile of `tah` also of its pivot and its width.
+    const PARAMETERS: usize = 64;
+    let bits = match spec {
+        CodecSpec::Raw(settings) => return 8 * settings.dtype.size(),
+        CodecSpec::Aqsgd(settings) => return 8 * settings.first.size(),
+        CodecSpec::Fixed(settings) => settings.bits,
+        CodecSpec::Tah(settings) => settings.high_bits,
+        CodecSpec::Group(settings) => settings.bits,
+    };
+    group_of(spec) * bits as usize + PARAMETERS
 }
 
 /// The fastest kernels, or those of the name in `THINWIRE_ISA`.

@@ -1,6 +1,12 @@
-use std::ops::Range;
+mod averages;
+mod worker;
 
-use crate::Contribution;
+use std::mem;
+use std::ops::{Deref, Range};
+
+use self::averages::Averages;
+use self::worker::Worker;
+use crate::{Contribution, Value};
 
 /// The four numbers of a [`Compensator`] (Echo, section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,13 +27,6 @@ impl Default for Coefficients {
     }
 }
 
-impl Coefficients {
-    /// The correction of one value whose averages these are (equation 10).
-    fn correction(self, first: f32, second: f32) -> f32 {
-        self.gain * (self.blend * first + (1.0 - self.blend) * second)
-    }
-}
-
 /// Error feedback of one rank: what the all-reduce of one call got wrong is added to what the rank contributes to the next ones
 /// (Echo, section 5).
 ///
@@ -35,6 +34,7 @@ impl Coefficients {
 /// state is two numbers a value.
 ///
 /// ```
+/// # use std::sync::Arc;
 /// # use thinwire_collective::{Compensator, Settings, memory};
 /// # let codec = "group".parse()?;
 /// # let mut groups = memory::group(2, &Settings::default())?;
@@ -43,38 +43,43 @@ impl Coefficients {
 /// #     let mut y = [0.0; 256];
 /// #     (0..2).try_for_each(|_| other.all_reduce(&codec, &[1.0; 256][..], &mut y))
 /// # });
-/// let (x, mut y) = ([0.3; 256], [0.0; 256]);
 /// let mut compensator = Compensator::new(Default::default(), 256);
 /// for _call in 0..2 {
+///     let (x, mut y) = (vec![0.3_f32; 256], vec![0.0; 256]);
 ///     group.all_reduce(&codec, &compensator.apply(&x), &mut y)?;
-///     // Here `y` can be used already.
-///     compensator.update(&x, &y, group.ranks());
+///     let y = Arc::new(y);
+///     compensator.update_beside(x, y.clone(), group.ranks());
+///     // The next layer is computed from `y` here, while the compensator learns from it.
 /// }
 /// # other.join().unwrap()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Compensator {
     coefficients: Coefficients,
-    first: Vec<f32>,
-    second: Vec<f32>,
+    values: usize,
+    /// Empty while the worker has them.
+    averages: Averages,
+    /// Started with the first update that is to run beside something else.
+    worker: Option<Worker>,
 }
 
 impl Compensator {
     /// For tensors of `values` values, as at the start of a pass.
     pub fn new(coefficients: Coefficients, values: usize) -> Self {
-        Self { coefficients, first: vec![0.0; values], second: vec![0.0; values] }
+        Self { coefficients, values, averages: Averages::new(values), worker: None }
     }
 
     /// Forgets all errors: a pass begins.
     pub fn reset(&mut self) {
-        self.first.fill(0.0);
-        self.second.fill(0.0);
+        self.settle();
+        self.averages.reset();
     }
 
     /// The two averages, `m1` and `m2`.
-    pub fn state(&self) -> [&[f32]; 2] {
-        [&self.first, &self.second]
+    pub fn state(&mut self) -> [&[f32]; 2] {
+        self.settle();
+        [&self.averages.first, &self.averages.second]
     }
 
     /// `x' = x + c`, this rank's contribution to the next all-reduce (equation 10). Nothing is computed or stored yet: the entry
@@ -82,46 +87,72 @@ impl Compensator {
     ///
     /// # Panics
     /// If `x` has another length than the state.
-    pub fn apply<'a>(&'a self, x: &'a [f32]) -> Compensated<'a> {
-        assert_eq!(x.len(), self.first.len(), "a compensator of tensors of this length");
-        Compensated { of: self, x }
+    pub fn apply<'a, V: Value>(&'a mut self, x: &'a [V]) -> Compensated<'a, V> {
+        self.settle();
+        assert_eq!(x.len(), self.values, "a compensator of tensors of this length");
+        Compensated { coefficients: self.coefficients, averages: &self.averages, x }
     }
 
     /// Learns from `y`, what the all-reduce over `ranks` ranks made of the contributions, with `x` as it was given to
     /// [`Compensator::apply`]: `u = x' - y / P`, of which both averages take their share (equation 11). Needs nothing from other
-    /// ranks, and may run beside whatever only reads `x` and `y`.
+    /// ranks.
     ///
     /// # Panics
     /// If `x` or `y` have another length than the state.
-    pub fn update(&mut self, x: &[f32], y: &[f32], ranks: usize) {
-        assert_eq!([x.len(), y.len()], [self.first.len(); 2], "a compensator of tensors of this length");
-        let of = self.coefficients;
-        let ranks = ranks as f32;
-        for (((first, second), x), y) in self.first.iter_mut().zip(&mut self.second).zip(x).zip(y) {
-            let residual = x + of.correction(*first, *second) - y / ranks;
-            *first = of.first_decay * *first + (1.0 - of.first_decay) * residual;
-            *second = of.second_decay * *second + (1.0 - of.second_decay) * residual;
+    pub fn update<V: Value, W: Value>(&mut self, x: &[V], y: &[W], ranks: usize) {
+        self.settle();
+        assert_eq!([x.len(), y.len()], [self.values; 2], "a compensator of tensors of this length");
+        self.averages.learn(self.coefficients, x, y, ranks);
+    }
+
+    /// As [`Compensator::update`], on a thread of the compensator, beside whatever the caller computes next. The state that comes
+    /// of it is the same; whoever needs it waits for it. Tensors that are used elsewhere too come as an [`Arc`](std::sync::Arc).
+    ///
+    /// # Panics
+    /// As [`Compensator::update`].
+    pub fn update_beside<V: Value, W: Value>(
+        &mut self,
+        x: impl Deref<Target: AsRef<[V]>> + Send + 'static,
+        y: impl Deref<Target: AsRef<[W]>> + Send + 'static,
+        ranks: usize,
+    ) {
+        self.settle();
+        let lengths = [x.as_ref().len(), y.as_ref().len()];
+        assert_eq!(lengths, [self.values; 2], "a compensator of tensors of this length");
+        if self.worker.is_none() {
+            self.worker = Worker::start();
+        }
+        let Some(worker) = &mut self.worker else { return self.update(x.as_ref(), y.as_ref(), ranks) };
+        let (coefficients, mut averages) = (self.coefficients, mem::take(&mut self.averages));
+        worker.begin(Box::new(move || {
+            averages.learn(coefficients, x.as_ref(), y.as_ref(), ranks);
+            averages
+        }));
+    }
+
+    /// Waits until the averages are here.
+    fn settle(&mut self) {
+        if let Some(averages) = self.worker.as_mut().and_then(Worker::finish) {
+            self.averages = averages;
         }
     }
 }
 
 /// A tensor with a correction, which [`Compensator::apply`] makes.
 #[derive(Debug, Clone, Copy)]
-pub struct Compensated<'a> {
-    of: &'a Compensator,
-    x: &'a [f32],
+pub struct Compensated<'a, V = f32> {
+    coefficients: Coefficients,
+    averages: &'a Averages,
+    x: &'a [V],
 }
 
-impl Contribution for Compensated<'_> {
+impl<V: Value> Contribution for Compensated<'_, V> {
     fn values(&self) -> usize {
         self.x.len()
     }
 
     fn piece<'a>(&'a self, range: Range<usize>, scratch: &'a mut [f32]) -> &'a [f32] {
-        let (first, second) = (&self.of.first[range.clone()], &self.of.second[range.clone()]);
-        for (((out, x), first), second) in scratch.iter_mut().zip(&self.x[range]).zip(first).zip(second) {
-            *out = x + self.of.coefficients.correction(*first, *second);
-        }
+        self.averages.correct(self.coefficients, &self.x[range.clone()], range.start, scratch);
         scratch
     }
 }

@@ -54,6 +54,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod add;
 mod call;
 mod codecs;
 mod compensator;
@@ -67,6 +68,7 @@ mod settings;
 mod spec;
 mod statistics;
 mod transport;
+mod value;
 
 pub use compensator::{Coefficients, Compensated, Compensator};
 pub use contribution::Contribution;
@@ -75,5 +77,6 @@ pub use group::{DEPTH, Group};
 pub use segments::Segments;
 pub use settings::Settings;
 pub use spec::{AllReduceSpec, EchoSettings};
-pub use statistics::Statistics;
+pub use statistics::{Errors, Operation, Statistics, Times};
 pub use transport::{Transport, WINDOW};
+pub use value::Value;

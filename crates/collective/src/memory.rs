@@ -75,8 +75,8 @@ impl Transport for End {
         Ok(())
     }
 
-    fn give_up(&mut self, reason: &str) {
-        self.board.give_up(self.rank, reason);
+    fn give_up(&mut self, tile: u64, reason: &str) {
+        self.board.give_up(self.rank, tile, reason);
     }
 }
 
@@ -90,7 +90,7 @@ impl End {
             if mailbox.has(tile) {
                 break;
             }
-            if let Some((rank, reason)) = board.gave_up(by) {
+            if let Some((rank, reason)) = board.gave_up(by, tile) {
                 return Err(CollectiveError::GaveUp { rank, reason: reason.to_owned() });
             }
             if left {

@@ -40,6 +40,7 @@ pub trait Transport: Debug + Send {
         message: &mut Vec<u8>,
     ) -> Result<(), CollectiveError>;
 
-    /// Tells all other ranks that this one takes part in nothing anymore, and why.
-    fn give_up(&mut self, reason: &str);
+    /// Tells all other ranks that this one takes part in nothing anymore from the call on that begins with `tile`, and why. It has
+    /// sent its part of all tiles before that.
+    fn give_up(&mut self, tile: u64, reason: &str);
 }

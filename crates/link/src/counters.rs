@@ -21,6 +21,7 @@ pub struct Counters {
 pub struct Tally {
     wire_bytes: AtomicU64,
     data: ClassTally,
+    collective: ClassTally,
     control: ClassTally,
     paced_nanoseconds: AtomicU64,
     blocked_nanoseconds: AtomicU64,
@@ -38,8 +39,10 @@ pub struct Traffic {
     /// Bytes handed to, or taken from, the socket: TLS handshake, records and frame headers included, TCP
     /// and IP headers not. In memory: frame bytes.
     pub wire_bytes: u64,
-    /// Frames that carry codec messages.
+    /// Frames that carry activations and gradients between stages.
     pub data: FrameTotals,
+    /// Frames of sums over ranks.
+    pub collective: FrameTotals,
     /// All other frames.
     pub control: FrameTotals,
     /// Time spent held back by the throttle (sending only).
@@ -63,6 +66,7 @@ impl Tally {
         Traffic {
             wire_bytes: self.wire_bytes.load(Relaxed),
             data: self.data.totals(),
+            collective: self.collective.totals(),
             control: self.control.totals(),
             paced: Duration::from_nanos(self.paced_nanoseconds.load(Relaxed)),
             blocked: Duration::from_nanos(self.blocked_nanoseconds.load(Relaxed)),
@@ -76,6 +80,7 @@ impl Tally {
     pub(crate) fn count_frame(&self, kind: FrameKind, payload_bytes: u64) {
         let class = match kind.class() {
             FrameClass::Data => &self.data,
+            FrameClass::Collective => &self.collective,
             FrameClass::Control => &self.control,
         };
         class.frames.fetch_add(1, Relaxed);
@@ -107,9 +112,11 @@ mod tests {
         tally.count_frame(FrameKind::Forward, 10);
         tally.count_frame(FrameKind::EvalForward, 5);
         tally.count_frame(FrameKind::Control, 3);
+        tally.count_frame(FrameKind::Collective, 7);
         tally.count_wire(100);
         let traffic = tally.traffic();
         assert_eq!(traffic.data, FrameTotals { frames: 2, payload_bytes: 15 });
+        assert_eq!(traffic.collective, FrameTotals { frames: 1, payload_bytes: 7 });
         assert_eq!(traffic.control, FrameTotals { frames: 1, payload_bytes: 3 });
         assert_eq!(traffic.wire_bytes, 100);
     }

@@ -24,20 +24,24 @@ pub enum FrameKind {
     Control = 7,
     /// The sender gives up: the payload is the reason, UTF-8.
     Abort = 8,
+    /// A rank's part of a sum over ranks: a codec message of a tile.
+    Collective = 9,
 }
 
-/// The two classes that frames are counted in.
+/// The classes that frames are counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameClass {
     /// Frames that carry codec messages.
     Data,
+    /// [`FrameKind::Collective`].
+    Collective,
     /// All others.
     Control,
 }
 
 impl FrameKind {
     /// Every kind, in the order of its wire byte.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Hello,
         Self::Ready,
         Self::Forward,
@@ -47,6 +51,7 @@ impl FrameKind {
         Self::PoisonedBackward,
         Self::Control,
         Self::Abort,
+        Self::Collective,
     ];
 
     /// The kind with this wire byte.
@@ -59,10 +64,11 @@ impl FrameKind {
         self as u8
     }
 
-    /// Whether the payload is a codec message.
+    /// What it is counted as.
     pub fn class(self) -> FrameClass {
         match self {
             Self::Forward | Self::Backward | Self::EvalForward => FrameClass::Data,
+            Self::Collective => FrameClass::Collective,
             _ => FrameClass::Control,
         }
     }
@@ -90,6 +96,7 @@ impl fmt::Display for FrameKind {
             Self::PoisonedBackward => "poisoned-backward",
             Self::Control => "control",
             Self::Abort => "abort",
+            Self::Collective => "collective",
         })
     }
 }
@@ -104,6 +111,6 @@ mod tests {
             assert_eq!(usize::from(kind.to_wire()), position);
             assert_eq!(FrameKind::from_wire(kind.to_wire()), Some(kind));
         }
-        assert_eq!(FrameKind::from_wire(9), None);
+        assert_eq!(FrameKind::from_wire(10), None);
     }
 }

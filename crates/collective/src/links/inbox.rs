@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use thinwire_link::{FrameHeader, FrameKind, FrameReceiver, LinkError, WaitingFor};
 
+use super::buffers::Buffers;
+use super::wire::Content;
 use crate::error::with_causes;
 use crate::{CollectiveError, Part};
 
@@ -17,10 +19,10 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Event {
     Message(Part, u64, Vec<u8>),
+    /// It has told why, and from which tile on.
+    GaveUp(u64, String),
     /// It closed the link.
     Left,
-    /// It has told why.
-    GaveUp(String),
     /// The link is broken.
     Failed(String),
 }
@@ -40,6 +42,7 @@ pub(super) struct Inbox {
 struct Sender {
     /// By part.
     messages: [VecDeque<(u64, Vec<u8>)>; 2],
+    gave_up: Option<(u64, String)>,
     left: bool,
 }
 
@@ -66,6 +69,7 @@ impl Inbox {
                     Err(CollectiveError::Order { rank: from, part, expected: tile, got })
                 };
             }
+            self.check_given_up(tile)?;
             if self.senders[from].left {
                 return Err(CollectiveError::Left { rank: from, by, part, tile });
             }
@@ -79,33 +83,43 @@ impl Inbox {
         }
     }
 
-    /// Why nothing can be sent to `rank` anymore: what it or another rank says of it, which may have to come first, or else
+    /// Why nothing of `tile` can be sent to `rank`: what it or another rank says of it, which may have to come first, or else
     /// `reason`.
-    pub(super) fn why_gone(&mut self, rank: usize, reason: &str) -> CollectiveError {
+    pub(super) fn why_gone(&mut self, rank: usize, tile: u64, reason: &str) -> CollectiveError {
         let start = Instant::now();
         while let Some(left) = GRACE.checked_sub(start.elapsed())
             && let Ok((rank, event)) = self.events.recv_timeout(left)
         {
-            if let Err(error) = self.note(rank, event) {
+            if let Err(error) = self.note(rank, event).and_then(|()| self.check_given_up(tile)) {
                 return error;
             }
         }
         CollectiveError::Link { rank, reason: reason.to_owned() }
     }
 
+    /// A rank that gave up in a later call has done its part of this tile.
+    fn check_given_up(&self, tile: u64) -> Result<(), CollectiveError> {
+        for (rank, sender) in self.senders.iter().enumerate() {
+            if let Some((from, reason)) = &sender.gave_up
+                && *from <= tile
+            {
+                return Err(CollectiveError::GaveUp { rank, reason: reason.clone() });
+            }
+        }
+        Ok(())
+    }
+
     fn note(&mut self, rank: usize, event: Event) -> Result<(), CollectiveError> {
+        let sender = &mut self.senders[rank];
         match event {
             Event::Message(part, tile, message) => {
-                self.senders[rank].messages[part as usize].push_back((tile, message));
-                Ok(())
+                sender.messages[part as usize].push_back((tile, message));
             }
-            Event::Left => {
-                self.senders[rank].left = true;
-                Ok(())
-            }
-            Event::GaveUp(reason) => Err(CollectiveError::GaveUp { rank, reason }),
-            Event::Failed(reason) => Err(CollectiveError::Link { rank, reason }),
+            Event::GaveUp(tile, reason) => sender.gave_up = Some((tile, reason)),
+            Event::Left => sender.left = true,
+            Event::Failed(reason) => return Err(CollectiveError::Link { rank, reason }),
         }
+        Ok(())
     }
 }
 
@@ -117,13 +131,14 @@ pub(super) fn listen(
     longest: u64,
     events: SyncSender<(usize, Event)>,
     listens: Weak<()>,
+    buffers: Buffers,
 ) {
-    let waiting_for = WaitingFor::new(FrameKind::Control, 0, 0, longest);
+    let waiting_for = WaitingFor::new(FrameKind::Collective, 0, 0, longest);
     thread::spawn(move || {
         loop {
-            let mut payload = Vec::new();
+            let mut payload = buffers.take();
             let event = match receiver.receive(&waiting_for, &mut payload) {
-                Ok(header) => message(&header, payload),
+                Ok(header) => received(&header, payload),
                 // Between two calls there is nothing to say.
                 Err(LinkError::Silent { progress, .. })
                     if progress.done == 0 && listens.strong_count() > 0 =>
@@ -131,10 +146,9 @@ pub(super) fn listen(
                     continue;
                 }
                 Err(LinkError::Closed { .. }) => Event::Left,
-                Err(LinkError::PeerAborted { reason, .. }) => Event::GaveUp(reason),
                 Err(error) => Event::Failed(with_causes(&error)),
             };
-            let last = !matches!(event, Event::Message(..));
+            let last = matches!(event, Event::Left | Event::Failed(_));
             // Where nobody listens anymore, the rest is read and dropped, so that the peer's goodbye comes through.
             let _ = events.send((from, event));
             if last {
@@ -144,10 +158,13 @@ pub(super) fn listen(
     });
 }
 
-fn message(header: &FrameHeader, payload: Vec<u8>) -> Event {
-    let part = [Part::Push, Part::Share].into_iter().find(|&part| part as u32 == header.micro_batch);
-    match (header.kind, part, header.step.checked_sub(1)) {
-        (FrameKind::Control, Some(part), Some(tile)) => Event::Message(part, tile, payload),
-        _ => Event::Failed(format!("a frame that is no part of a sum came: {}", header.name())),
+fn received(header: &FrameHeader, payload: Vec<u8>) -> Event {
+    match Content::of(header) {
+        Some(Content::Message(part, tile)) => Event::Message(part, tile, payload),
+        Some(Content::GaveUp(tile)) => {
+            // It ends up on a terminal.
+            Event::GaveUp(tile, String::from_utf8_lossy(&payload).replace(char::is_control, " "))
+        }
+        None => Event::Failed(format!("a frame that is no part of a collective came: {}", header.name())),
     }
 }

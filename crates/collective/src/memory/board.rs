@@ -20,7 +20,8 @@ struct State {
     /// What it waits for, or 0: [`pack`].
     waits: AtomicU64,
     left: AtomicBool,
-    gave_up: OnceLock<String>,
+    /// From which tile on, and why.
+    gave_up: OnceLock<(u64, String)>,
 }
 
 impl Board {
@@ -60,14 +61,17 @@ impl Board {
         self.states[rank].waits.store(what.map_or(0, pack), Ordering::Release);
     }
 
-    pub(super) fn give_up(&self, rank: usize, reason: &str) {
-        self.states[rank].gave_up.get_or_init(|| reason.to_owned());
+    pub(super) fn give_up(&self, rank: usize, tile: u64, reason: &str) {
+        self.states[rank].gave_up.get_or_init(|| (tile, reason.to_owned()));
     }
 
-    /// The first rank but `by` that gave up, and why.
-    pub(super) fn gave_up(&self, by: usize) -> Option<(usize, &str)> {
+    /// The first rank but `by` that gave up before `tile` was done, and why.
+    pub(super) fn gave_up(&self, by: usize, tile: u64) -> Option<(usize, &str)> {
         let mut ranks = self.states.iter().enumerate().filter(|&(rank, _)| rank != by);
-        ranks.find_map(|(rank, state)| Some((rank, state.gave_up.get()?.as_str())))
+        ranks.find_map(|(rank, state)| match state.gave_up.get() {
+            Some((from, reason)) if *from <= tile => Some((rank, reason.as_str())),
+            _ => None,
+        })
     }
 
     pub(super) fn leave(&self, rank: usize) {

@@ -1,3 +1,4 @@
+use half::{bf16, f16};
 use proptest::prelude::*;
 use thinwire_collective::{Segments, Statistics};
 
@@ -9,7 +10,7 @@ fn sum(x: &[Vec<f32>], owner: usize, i: usize, travels: impl Fn(f32) -> f32) -> 
     travels(others.fold(x[owner][i], |sum, rank| sum + travels(x[rank][i])))
 }
 
-fn bf16(x: f32) -> f32 {
+fn rounded(x: f32) -> f32 {
     let bits = x.to_bits();
     f32::from_bits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff_0000)
 }
@@ -52,7 +53,7 @@ fn raw_f32_is_the_sum_in_the_order_of_the_ranks() {
 fn raw_bf16_rounds_what_travels_and_nothing_else() {
     let x = tensors(3, 500, 2);
     let segments = Segments::new(500, 3, 1, 40);
-    let expected: Vec<f32> = (0..500).map(|i| sum(&x, owner(&segments, 3, i), i, bf16)).collect();
+    let expected: Vec<f32> = (0..500).map(|i| sum(&x, owner(&segments, 3, i), i, rounded)).collect();
     for y in all_reduce("bf16", 40, &x) {
         assert_eq!(bits(&y), bits(&expected));
     }
@@ -147,5 +148,24 @@ fn tiny_gradients_are_summed_as_exactly_as_large_ones() {
             let expected: Vec<f32> = y.iter().map(|y| y * power).collect();
             assert_eq!(all_reduce(spec, 256, &scaled).swap_remove(0), expected, "{spec}, 2^{exponent}");
         }
+    }
+}
+
+/// Sixteen-bit tensors are summed as their values in f32 are, and the sum is rounded to their format once.
+#[test]
+fn sixteen_bit_tensors_are_those_of_their_values() {
+    let x = tensors(3, 4001, 8);
+    let narrow: Vec<Vec<bf16>> = x.iter().map(|x| x.iter().map(|&x| bf16::from_f32(x)).collect()).collect();
+    let wide: Vec<Vec<f32>> = narrow.iter().map(|x| x.iter().map(|x| x.to_f32()).collect()).collect();
+    for spec in ["group:group=64", "f32", "bf16"] {
+        let expected = all_reduce(spec, 300, &wide).swap_remove(0);
+        on_each_rank(3, tiles_of(300), |mut group| {
+            let mut y = vec![bf16::ZERO; 4001];
+            group.all_reduce(&codec(spec), &narrow[group.rank()][..], &mut y).unwrap();
+            assert!(y.iter().zip(&expected).all(|(y, sum)| *y == bf16::from_f32(*sum)), "{spec}");
+            let mut y = vec![f16::ZERO; 4001];
+            group.all_reduce(&codec(spec), &narrow[group.rank()][..], &mut y).unwrap();
+            assert!(y.iter().zip(&expected).all(|(y, sum)| *y == f16::from_f32(*sum)), "{spec}");
+        });
     }
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use thinwire_collective::{Coefficients, Compensator, Contribution};
 
@@ -67,6 +69,47 @@ fn fused_and_separate_application_give_the_same_bits() {
     assert_eq!(run(true), run(false));
 }
 
+/// On its own thread the compensator learns the same, and whoever asks for its state waits for it.
+#[test]
+fn an_update_beside_something_else_gives_the_same_bits() {
+    const VALUES: usize = 300_001;
+    let x = tensors(6, VALUES, 60);
+    let mut here = Compensator::new(Coefficients::default(), VALUES);
+    let mut beside = Compensator::new(Coefficients::default(), VALUES);
+    for pair in x.chunks(2) {
+        let [x, y] = pair else { unreachable!("six tensors") };
+        here.update(x, y, 3);
+        beside.update_beside(Arc::new(x.clone()), y.clone(), 3);
+        assert_eq!(bits(&whole(&here.apply(x))), bits(&whole(&beside.apply(x))));
+    }
+    beside.update_beside(x[0].clone(), x[1].clone(), 3);
+    beside.reset();
+    assert!(beside.state().concat().iter().all(|&average| average == 0.0));
+}
+
+/// By the definition, in the same order of operations, whatever the instruction set.
+#[test]
+fn the_arithmetic_is_that_of_the_definition() {
+    let of = Coefficients::default();
+    let tensors = tensors(4, 5001, 61);
+    let [first_x, x, y, z] = &tensors[..] else { unreachable!("four tensors") };
+    let mut compensator = Compensator::new(of, x.len());
+    compensator.update(first_x, y, 3);
+    compensator.update(x, z, 3);
+    let corrected = whole(&compensator.apply(x));
+    for i in 0..x.len() {
+        let (mut first, mut second) = (0.0_f32, 0.0_f32);
+        let correction = |first: f32, second: f32| of.gain * (of.blend * first + (1.0 - of.blend) * second);
+        for (x, y) in [(first_x[i], y[i]), (x[i], z[i])] {
+            let residual = x + correction(first, second) - y / 3.0;
+            first = of.first_decay * first + (1.0 - of.first_decay) * residual;
+            second = of.second_decay * second + (1.0 - of.second_decay) * residual;
+        }
+        let expected = x[i] + correction(first, second);
+        assert_eq!(corrected[i].to_bits(), expected.to_bits(), "value {i}");
+    }
+}
+
 /// Sums over the sites of a pass are nearer to the exact ones with compensation than without.
 #[test]
 fn compensation_keeps_the_accumulated_error_down() {
@@ -112,11 +155,11 @@ fn largest_partial_sum(
     mut error: impl FnMut(usize, f64) -> f64,
 ) -> f64 {
     const RANKS: usize = 3;
-    let mut ranks = vec![Compensator::new(coefficients, 1); RANKS];
+    let mut ranks: Vec<_> = (0..RANKS).map(|_| Compensator::new(coefficients, 1)).collect();
     let (mut partial, mut largest) = (0.0_f64, 0.0_f64);
     for site in 0..sites {
         let x: [f32; RANKS] = std::array::from_fn(|rank| ((site * RANKS + rank) as f32 * 0.7).sin());
-        let sent = ranks.iter().zip(&x).map(|(rank, x)| f64::from(whole(&rank.apply(&[*x]))[0]));
+        let sent = ranks.iter_mut().zip(&x).map(|(rank, x)| f64::from(whole(&rank.apply(&[*x]))[0]));
         let y = (sent.sum::<f64>() + error(site, partial)) as f32;
         partial += f64::from(y) - x.iter().map(|&x| f64::from(x)).sum::<f64>();
         largest = largest.max(partial.abs());

@@ -5,6 +5,7 @@ mod compensator;
 mod failures;
 mod halves;
 mod links;
+mod statistics;
 mod support;
 mod vector;
 mod windows;

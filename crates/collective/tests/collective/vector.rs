@@ -26,7 +26,7 @@ fn compensated_all_reduce() {
     };
     let (x, y) = (floats("x"), floats("y"));
     assert_eq!((x.len(), y.len()), (CALLS * RANKS * VALUES, CALLS * VALUES));
-    let ends = on_each_rank(RANKS, tiles_of(128), |mut group| {
+    let mut ends = on_each_rank(RANKS, tiles_of(128), |mut group| {
         let mut compensator = Compensator::new(Coefficients::default(), VALUES);
         let outputs: Vec<Vec<f32>> = (0..CALLS)
             .map(|call| {
@@ -39,8 +39,9 @@ fn compensated_all_reduce() {
             .collect();
         (outputs, compensator)
     });
-    for (rank, (outputs, compensator)) in ends.iter().enumerate() {
-        assert_eq!(*outputs, ends[0].0, "rank {rank}");
+    let first_outputs = ends[0].0.clone();
+    for (rank, (outputs, compensator)) in ends.iter_mut().enumerate() {
+        assert_eq!(*outputs, first_outputs, "rank {rank}");
         agree(&format!("outputs of rank {rank}"), &outputs.concat(), &y);
         let [first, second] = compensator.state();
         let state = rank * VALUES..(rank + 1) * VALUES;

@@ -126,7 +126,7 @@ fn parse_dtype(byte: u8) -> Result<DType, FrameError> {
 }
 
 fn parse_kind(byte: u8) -> Result<FrameKind, FrameError> {
-    FrameKind::from_wire(byte).ok_or_else(|| unknown("frame kind", byte, "0 to 8"))
+    FrameKind::from_wire(byte).ok_or_else(|| unknown("frame kind", byte, "0 to 9"))
 }
 
 fn parse_codec(byte: u8) -> Result<CodecId, FrameError> {

@@ -75,7 +75,7 @@ fn trailing_bytes_are_refused() {
 #[test]
 fn meaningless_fields_with_a_good_checksum_are_named() {
     for (position, value, field) in [
-        (6, 9, "frame kind"),
+        (6, 10, "frame kind"),
         (7, 3, "dtype"),
         (36, 0, "codec"),
         (37, 1, "reserved byte"),

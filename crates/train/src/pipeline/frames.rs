@@ -72,7 +72,7 @@ impl FrameKey {
             FrameKind::Backward | FrameKind::PoisonedBackward => Content::Backward,
             FrameKind::EvalForward => Content::Eval,
             FrameKind::Control => Content::Control,
-            FrameKind::Hello | FrameKind::Ready | FrameKind::Abort => return None,
+            FrameKind::Hello | FrameKind::Ready | FrameKind::Abort | FrameKind::Collective => return None,
         };
         Some(Self { content, step, index })
     }
