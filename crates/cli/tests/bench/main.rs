@@ -2,6 +2,7 @@
 
 mod allreduce;
 #[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "other tests need all of it")]
 mod common;
 mod interrupted;
 #[path = "../common/networks.rs"]

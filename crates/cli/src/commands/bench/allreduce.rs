@@ -105,5 +105,6 @@ impl AllReduceBench {
 /// The f32 values of a tensor.
 fn values_of(size: ByteSize) -> Result<usize, CommandError> {
     let values = usize::try_from(size.0 / 4).ok().filter(|&values| values > 0 && size.0.is_multiple_of(4));
-    values.ok_or_else(|| format!("a tensor of {size}: expected a multiple of 4 bytes, those of an f32").into())
+    values
+        .ok_or_else(|| format!("a tensor of {size}: expected a multiple of 4 bytes, those of an f32").into())
 }

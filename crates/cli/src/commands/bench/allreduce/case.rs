@@ -68,7 +68,8 @@ impl Plan {
         let mut cases = Vec::new();
         for &values in values {
             for &wire in wires {
-                let possible = |kind: &&Compensation| **kind == Compensation::None || wire.can_be_compensated();
+                let possible =
+                    |kind: &&Compensation| **kind == Compensation::None || wire.can_be_compensated();
                 let kinds = compensations.iter().filter(possible);
                 cases.extend(kinds.map(|&compensation| Case { values, wire, compensation }));
             }

@@ -19,7 +19,12 @@ pub(super) struct TooLarge {
 }
 
 /// Compares what ranks that hold `numbers` numbers a value need with what is `available`, in bytes.
-pub(super) fn check(ranks: usize, size: ByteSize, numbers: u64, available: Option<u64>) -> Result<(), TooLarge> {
+pub(super) fn check(
+    ranks: usize,
+    size: ByteSize,
+    numbers: u64,
+    available: Option<u64>,
+) -> Result<(), TooLarge> {
     let each = size.0.saturating_mul(numbers).saturating_add(BESIDE);
     let needed = each.saturating_mul(ranks as u64);
     match available {

@@ -62,7 +62,8 @@ pub(super) fn processes(
     let mut workers = Workers::start((0..ranks).map(start).collect::<Result<Vec<_>, CommandError>>()?)?;
     let mut listening: Vec<Option<Listening>> = (0..ranks).map(|_| None).collect();
     while listening.iter().any(Option::is_none) {
-        let (rank, line) = workers.next(plan.patience(place.rate()))?.ok_or("the ranks ended without a result")?;
+        let (rank, line) =
+            workers.next(plan.patience(place.rate()))?.ok_or("the ranks ended without a result")?;
         listening[rank] = Some(serde_json::from_str(&line).map_err(|_| workers.nonsense(rank, &line))?);
     }
     let everyone = serde_json::to_string(&listening)?;

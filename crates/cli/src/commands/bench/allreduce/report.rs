@@ -79,7 +79,11 @@ impl fmt::Display for Report {
             write!(f, "{}", table(rows))?;
         }
         for LinkRates { rate, ranks, before, after } in &self.links {
-            writeln!(f, "\nlinks of {rate} between {ranks} ranks carried, in Gbit/s of data (expected {})", gigabits(before.first().map_or(0, |link| link.expected)))?;
+            writeln!(
+                f,
+                "\nlinks of {rate} between {ranks} ranks carried, in Gbit/s of data (expected {})",
+                gigabits(before.first().map_or(0, |link| link.expected))
+            )?;
             for (when, rates) in [("before", before), ("after", after)] {
                 let carried: Vec<_> = rates.iter().map(|link| gigabits(link.measured)).collect();
                 writeln!(f, "  {when:<6}  {}", carried.join("  "))?;
@@ -92,7 +96,10 @@ impl fmt::Display for Report {
         for Missing { peer, reason } in &self.missing {
             writeln!(f, "\n{peer} was not measured: {reason}")?;
         }
-        write!(f, "\nspeed: of bf16 by Thinwire; busy: cores of the machine during the calls; link: time that the bytes of a rank need")
+        write!(
+            f,
+            "\nspeed: of bf16 by Thinwire; busy: cores of the machine during the calls; link: time that the bytes of a rank need"
+        )
     }
 }
 

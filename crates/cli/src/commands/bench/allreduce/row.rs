@@ -68,7 +68,12 @@ impl Row {
     /// The ranks do not agree, or the result is further from the exact sum than rounding explains.
     pub(super) fn of_case(medium: Medium, case: &Case, ranks: &[Measured]) -> Result<Self, WrongResult> {
         let Case { values, wire, compensation } = *case;
-        let of = format!("{}, {}, compensation {}", ByteSize(4 * values as u64), wire.label(), compensation.name());
+        let of = format!(
+            "{}, {}, compensation {}",
+            ByteSize(4 * values as u64),
+            wire.label(),
+            compensation.name()
+        );
         if let Some(other) = ranks.iter().find(|rank| rank.digest != ranks[0].digest) {
             return Err(WrongResult::Differs { rank: other.rank, of });
         }
@@ -81,7 +86,8 @@ impl Row {
         row.update_seconds = (!updates.is_empty()).then(|| median(&updates));
         let sent = ranks.iter().map(|rank| rank.sent_bytes).max().unwrap_or(0);
         row.sent_bytes = Some(sent);
-        row.link_seconds = medium.rate().map(|rate| sent as f64 * 8.0 / Shape::of(rate).payload_rate() as f64);
+        row.link_seconds =
+            medium.rate().map(|rate| sent as f64 * 8.0 / Shape::of(rate).payload_rate() as f64);
         row.digest = Some(format!("{:016x}", ranks[0].digest));
         row.relative_error = ranks[0].deviation.map(|deviation| deviation.relative);
         row.largest_error = ranks[0].deviation.map(|deviation| deviation.first);

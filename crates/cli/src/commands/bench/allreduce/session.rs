@@ -33,7 +33,10 @@ impl Session {
     pub(super) fn run(self) -> Result<Report, CommandError> {
         let folder = tempfile::tempdir()?;
         // What cannot be had is said before anything is measured.
-        let found = self.peers.iter().map(|&name| Peer::find(name, &self.python, folder.path()).map(|peer| (name, peer)));
+        let found = self
+            .peers
+            .iter()
+            .map(|&name| Peer::find(name, &self.python, folder.path()).map(|peer| (name, peer)));
         let (peers, missing): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
         let peers: Vec<_> = peers.into_iter().flatten().collect();
         let missing: Vec<Missing> = missing.into_iter().filter_map(Result::err).collect();
@@ -148,5 +151,8 @@ fn told(row: &Row) {
     let (medium, ranks, values) = row.place();
     let (size, Row { by, label, median_seconds, .. }) = (ByteSize(4 * values as u64), row);
     let compensation = row.compensation.name();
-    say(format!("{ranks} ranks, {medium}, {size}: {by}, {label}, compensation {compensation}: {:.3} ms\n", 1e3 * median_seconds));
+    say(format!(
+        "{ranks} ranks, {medium}, {size}: {by}, {label}, compensation {compensation}: {:.3} ms\n",
+        1e3 * median_seconds
+    ));
 }

@@ -3,8 +3,19 @@
 use super::case::Compensation;
 use super::row::Row;
 
-const HEADERS: [&str; 11] =
-    ["by", "wire", "compensation", "median ms", "min ms", "GB/s", "speed", "update ms", "link ms", "busy", "error"];
+const HEADERS: [&str; 11] = [
+    "by",
+    "wire",
+    "compensation",
+    "median ms",
+    "min ms",
+    "GB/s",
+    "speed",
+    "update ms",
+    "link ms",
+    "busy",
+    "error",
+];
 
 /// Columns that are text.
 const TEXT: usize = 3;

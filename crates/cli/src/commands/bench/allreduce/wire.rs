@@ -42,7 +42,9 @@ impl Wire {
     /// As short as it can be told apart.
     pub(super) fn label(self) -> String {
         match self {
-            Self::Group(settings) if settings == (GroupSettings { bits: settings.bits, ..Default::default() }) => {
+            Self::Group(settings)
+                if settings == (GroupSettings { bits: settings.bits, ..Default::default() }) =>
+            {
                 format!("{} bits", settings.bits)
             }
             other => other.to_string(),
@@ -121,13 +123,19 @@ mod tests {
             ("bf16", "bf16", "bf16"),
             ("group", "group:bits=4,group=128,quantizer=zero-aware", "4 bits"),
             ("group:bits=8", "group:bits=8,group=128,quantizer=zero-aware", "8 bits"),
-            ("group:group=64", "group:bits=4,group=64,quantizer=zero-aware", "group:bits=4,group=64,quantizer=zero-aware"),
+            (
+                "group:group=64",
+                "group:bits=4,group=64,quantizer=zero-aware",
+                "group:bits=4,group=64,quantizer=zero-aware",
+            ),
         ] {
             let wire: Wire = text.parse().unwrap();
             assert_eq!((wire.to_string().as_str(), wire.label().as_str()), (shown, label));
             assert_eq!(shown.parse::<Wire>().unwrap(), wire);
         }
-        for (text, expected) in [("tah", "expected f32"), ("groups", "expected f32"), ("group:bits=9", "bits")] {
+        for (text, expected) in
+            [("tah", "expected f32"), ("groups", "expected f32"), ("group:bits=9", "bits")]
+        {
             let error = text.parse::<Wire>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
@@ -139,6 +147,8 @@ mod tests {
         // Three addends and a sum of up to four times their size, half a step each.
         assert!((allowed("group") - (3.0 + 4.0 + 3.0 / 14.0) / 14.0).abs() < 0.02);
         assert!(allowed("f32") < 1e-6 && allowed("f32") < allowed("bf16"));
-        assert!(allowed("bf16") < allowed("group:bits=8") && allowed("group:bits=8") < allowed("group") / 10.0);
+        assert!(
+            allowed("bf16") < allowed("group:bits=8") && allowed("group:bits=8") < allowed("group") / 10.0
+        );
     }
 }

@@ -128,7 +128,8 @@ impl Workers {
             (!told.iter().any(|(teller, _)| *teller == index)).then(|| (index, ended.how.clone()))
         });
         let own = told.iter().find(|(_, reason)| !speaks_of_another(reason)).or(told.first());
-        let (index, reason) = silent.or_else(|| own.cloned()).unwrap_or_else(|| (index, "it ended".to_owned()));
+        let (index, reason) =
+            silent.or_else(|| own.cloned()).unwrap_or_else(|| (index, "it ended".to_owned()));
         WorkersError::Failed { name: self.workers[index].name.clone(), reason }
     }
 }
@@ -157,7 +158,9 @@ impl Worker {
         };
         let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
         thread::spawn(move || {
-            for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()).map_while(Result::ok) {
+            for line in
+                stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()).map_while(Result::ok)
+            {
                 // Nobody listens any more once one has failed.
                 let _ = said.send((index, Some(line)));
             }
@@ -187,7 +190,8 @@ impl Drop for Worker {
 
 /// How a process ended, and the last that it said of it.
 fn how(status: Option<ExitStatus>, errors: &str) -> String {
-    let status = status.map_or_else(|| "its process is gone".to_owned(), |s| format!("its process ended with {s}"));
+    let status =
+        status.map_or_else(|| "its process is gone".to_owned(), |s| format!("its process ended with {s}"));
     let lines = errors.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric));
     let mut last: Vec<&str> = lines.rev().take(3).collect();
     last.reverse();
@@ -243,10 +247,16 @@ mod tests {
         let gone = r#"echo '{"failed":"the link with rank 1 failed: vanished"}'; exit 1"#;
         let told = r#"sleep 0.1; echo '{"failed":"the disk is full"}'; exit 1"#;
         for (scripts, expected) in [
-            ([gone, "sleep 0.2; kill -9 $$", "exec sleep 100"], "rank 1: its process ended with signal: 9 (SIGKILL)"),
+            (
+                [gone, "sleep 0.2; kill -9 $$", "exec sleep 100"],
+                "rank 1: its process ended with signal: 9 (SIGKILL)",
+            ),
             ([gone, told, gone], "rank 1: the disk is full"),
             (["exit 3", "exec sleep 100", "exec sleep 100"], "rank 0: its process ended with exit status: 3"),
-            (["echo a >&2; echo - >&2; exit 1", gone, gone], "rank 0: its process ended with exit status: 1: a"),
+            (
+                ["echo a >&2; echo - >&2; exit 1", gone, gone],
+                "rank 0: its process ended with exit status: 1: a",
+            ),
         ] {
             assert_eq!(to_the_end(&scripts).unwrap_err(), expected);
         }

@@ -22,7 +22,8 @@ pub(in super::super) struct Gloo {
 
 impl Gloo {
     pub(super) fn find(python: &Path, folder: &Path) -> Result<Self, String> {
-        let check = "import torch.distributed as d; assert d.is_gloo_available(), 'it was built without Gloo'";
+        let check =
+            "import torch.distributed as d; assert d.is_gloo_available(), 'it was built without Gloo'";
         succeeds(Command::new(python).args(["-c", check]))?;
         let gloo = Self { python: python.to_owned(), folder: folder.to_owned() };
         fs::write(gloo.script(), SCRIPT).map_err(|error| error.to_string())?;
