@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 16] = [
     &["train"],
     &["stage"],
     &["eval"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 15] = [
     &["codec", "roundtrip"],
     &["bench", "codec"],
     &["bench", "train"],
+    &["bench", "allreduce"],
     &["lab"],
     &["plan"],
     &["inspect"],

@@ -1,21 +1,24 @@
 //! Measures the all-reduce: exact, in 8 and 4 bits, and in 4 bits with compensation, taking turns.
 //!
 //! ```text
-//! cargo run --release -p thinwire-collective --example all_reduce_bench -- [memory | links [RATE]] [RANKS [VALUES [VARIANT]]]
+//! cargo run --release -p thinwire-collective --example all_reduce_bench -- [memory | shared | links [RATE]] [RANKS [VALUES [VARIANT]]]
 //! ```
 //!
-//! `memory` joins threads by memory, `links` joins them by TCP and TLS over loopback, where RATE, such as `1Gbit/s`, is what each
+//! `memory` joins threads by memory, `shared` by files in /dev/shm as processes are, `links` joins them by TCP and TLS over loopback, where RATE, such as `1Gbit/s`, is what each
 //! rank may send to all others together. Algorithm bandwidth is the bytes of one rank's f32 tensor over the seconds of a call.
 #![expect(clippy::print_stdout, reason = "the table is the program's result")]
 
 use std::env;
 use std::error::Error;
+use std::path::Path;
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thinwire_codec::CodecSpec;
-use thinwire_collective::{Coefficients, CollectiveError, Compensator, Group, Settings, links, memory};
+use thinwire_collective::{
+    Coefficients, CollectiveError, Compensator, Group, Settings, links, memory, shared,
+};
 use thinwire_link::{Deadlines, Hello, LinkConfig, Rate, RunId, Terms, tcp};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -37,6 +40,7 @@ const TURNS: usize = 9;
 #[derive(Clone, Copy)]
 enum Between {
     Memory,
+    Shared,
     Links(Option<Rate>),
 }
 
@@ -44,11 +48,12 @@ fn main() -> Outcome<()> {
     let mut arguments = env::args().skip(1).peekable();
     let between = match arguments.next().as_deref() {
         None | Some("memory") => Between::Memory,
+        Some("shared") => Between::Shared,
         Some("links") => {
             let rate = arguments.next_if(|text| text.parse::<usize>().is_err());
             Between::Links(rate.map(|rate| rate.parse()).transpose()?)
         }
-        Some(other) => return Err(format!("`{other}` is neither memory nor links").into()),
+        Some(other) => return Err(format!("`{other}` is none of memory, shared and links").into()),
     };
     let mut number = || arguments.next().map(|text| text.parse::<usize>()).transpose();
     let ranks = number()?.map_or(RANKS.to_vec(), |ranks| vec![ranks]);
@@ -72,15 +77,27 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
+const RUN: RunId = RunId([1; 16]);
+
 fn group(between: Between, ranks: usize) -> Outcome<Vec<Group>> {
     let settings = Settings::default();
-    let Between::Links(rate) = between else { return Ok(memory::group(ranks, &settings)?) };
-    let run = RunId([1; 16]);
+    match between {
+        Between::Memory => Ok(memory::group(ranks, &settings)?),
+        Between::Shared => thread::scope(|scope| {
+            let join = |rank| shared::group(Path::new(shared::FOLDER), RUN, rank, ranks, &settings);
+            let joined: Vec<_> = (0..ranks).map(|rank| scope.spawn(move || join(rank))).collect();
+            Ok(joined.into_iter().map(|rank| rank.join().expect("no panic")).collect::<Result<_, _>>()?)
+        }),
+        Between::Links(rate) => linked(rate, ranks, &settings),
+    }
+}
+
+fn linked(rate: Option<Rate>, ranks: usize, settings: &Settings) -> Outcome<Vec<Group>> {
     // A rank's links share what it may send.
     let rate = rate.and_then(|rate| Rate::bits(rate.bits_per_second() / (ranks as u64 - 1)));
     let config = |rank: usize, other: usize| {
         let (stage, peer_stage) = (rank as u32, other as u32);
-        let hello = Hello { run, stage, peer_stage, stages: ranks as u32, terms: Terms::new() };
+        let hello = Hello { run: RUN, stage, peer_stage, stages: ranks as u32, terms: Terms::new() };
         LinkConfig { hello, deadlines: Deadlines::default(), rate }
     };
     let mut joined: Vec<Vec<_>> = (0..ranks).map(|_| Vec::new()).collect();
@@ -92,7 +109,7 @@ fn group(between: Between, ranks: usize) -> Outcome<Vec<Group>> {
         }
     }
     let groups = joined.into_iter().enumerate();
-    Ok(groups.map(|(rank, links)| links::group(rank, run, links, &settings)).collect::<Result<_, _>>()?)
+    Ok(groups.map(|(rank, links)| links::group(rank, RUN, links, settings)).collect::<Result<_, _>>()?)
 }
 
 /// Of each variant the median times of a call and of a compensator's update.

@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use thinwire_codec::{DecodeError, EncodeError, SpecError};
@@ -52,6 +53,14 @@ pub enum CollectiveError {
         part: Part,
         /// Tiles are counted over the life of the group.
         tile: u64,
+    },
+    /// The process of a rank has ended in the middle of a call.
+    #[error("the process of rank {rank} has ended, and rank {by} needs its part of the sum")]
+    Died {
+        /// The rank that ended.
+        rank: usize,
+        /// This rank.
+        by: usize,
     },
     /// Another rank had an error and told so.
     #[error("rank {rank} gave up: {reason}")]
@@ -159,6 +168,48 @@ pub enum CollectiveError {
         rank: usize,
         /// The ranks at the other ends and this one, in order.
         with: Vec<usize>,
+    },
+    /// Memory that processes share could not be made, or not be used.
+    #[error("the memory of rank {rank}, {}: {reason}", path.display())]
+    Memory {
+        /// Whose memory it is.
+        rank: usize,
+        /// Its file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A rank that did not come to the start of a group.
+    #[error("rank {rank} has not come: rank {by} has waited {waited:?} for {}", path.display())]
+    Absent {
+        /// The rank that is missing.
+        rank: usize,
+        /// The rank that waited.
+        by: usize,
+        /// The file that was to appear.
+        path: PathBuf,
+        /// How long.
+        waited: Duration,
+    },
+    /// Two processes that want to be the same rank.
+    #[error("rank {rank} of this group is another process already, which has {}", path.display())]
+    Taken {
+        /// The rank.
+        rank: usize,
+        /// Its file.
+        path: PathBuf,
+    },
+    /// Two ranks that were started with other settings.
+    #[error("rank {rank} was started for {theirs}, rank {by} for {ours}")]
+    Setup {
+        /// The other rank.
+        rank: usize,
+        /// Its settings.
+        theirs: String,
+        /// This rank.
+        by: usize,
+        /// This rank's settings.
+        ours: String,
     },
     /// There are no such kernels.
     #[error("the kernels of the codecs")]

@@ -15,7 +15,8 @@
 //! # Layers
 //!
 //! A [`Group`] is one rank's end. It knows segments, tiles, codecs and sums, and nothing of how bytes travel: that is a
-//! [`Transport`]'s: [`memory`] has the one between threads of a process, [`links`] the one between processes. A [`Compensator`] is outside of both: it turns
+//! [`Transport`]'s: [`memory`] has the one between threads of a process, [`shared`] between processes of a machine, [`links`] between
+//! machines. A [`Compensator`] is outside of both: it turns
 //! a rank's tensor into a [`Contribution`] that is computed tile by tile as the first stage needs it, and learns from the result
 //! afterwards.
 //!
@@ -55,6 +56,7 @@
 //! ```
 
 mod add;
+mod board;
 mod call;
 mod codecs;
 mod compensator;
@@ -65,6 +67,8 @@ pub mod links;
 pub mod memory;
 mod segments;
 mod settings;
+#[cfg(unix)]
+pub mod shared;
 mod spec;
 mod statistics;
 mod transport;

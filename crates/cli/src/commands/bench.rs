@@ -1,10 +1,12 @@
 //! `thinwire bench`: speed on this machine.
 
+mod allreduce;
 mod codec;
 mod train;
 
 use clap::{Args, Subcommand};
 
+use self::allreduce::{AllReduceBench, Rank};
 use self::codec::CodecBench;
 use self::train::TrainBench;
 use crate::error::CommandError;
@@ -21,6 +23,10 @@ pub(crate) struct Bench {
 enum Subject {
     Codec(CodecBench),
     Train(TrainBench),
+    #[command(name = "allreduce")]
+    AllReduce(AllReduceBench),
+    #[command(name = "allreduce-rank", hide = true)]
+    Rank(Rank),
 }
 
 impl Bench {
@@ -28,6 +34,8 @@ impl Bench {
         match self.subject {
             Subject::Codec(bench) => bench.run(output),
             Subject::Train(bench) => bench.run(output),
+            Subject::AllReduce(bench) => bench.run(output),
+            Subject::Rank(rank) => rank.run(output),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! An experiment on a small model, in a folder of its own.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use thinwire_lab::network::{Network, NetworkError};
 
 use super::common::thinwire;
+pub(crate) use super::networks::can_have_networks;
 use super::recipe::Recipe;
 
 /// What every experiment here has.
@@ -64,19 +63,5 @@ impl Lab {
     /// The report that was written.
     pub(crate) fn report(&self) -> Value {
         serde_json::from_slice(&fs::read(self.path("report.json")).unwrap()).unwrap()
-    }
-}
-
-/// Whether this user, on this system, can have networks; if not, that is said past the test harness, which would keep it
-/// to itself.
-pub(crate) fn can_have_networks(what: &str) -> bool {
-    match Network::chain(1, "1mbit".parse().unwrap()) {
-        Ok(_) => true,
-        Err(NetworkError::Unsupported | NetworkError::Namespace { .. } | NetworkError::Start { .. }) => {
-            let mut stderr = io::stderr();
-            writeln!(stderr, "NOT RUN: {what}; it needs Linux, root, `ip` and `tc`").unwrap();
-            false
-        }
-        Err(error) => panic!("{error}"),
     }
 }

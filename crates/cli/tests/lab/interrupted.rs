@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::experiment::{Lab, SETTINGS, can_have_networks};
+use super::networks::{namespace, processes_in};
 use super::processes::{Running, signal, wait_for};
 use super::recipe::succeed;
 
@@ -14,18 +15,6 @@ fn long() -> Lab {
     let text = fs::read_to_string(lab.recipe.path("e.toml")).unwrap();
     lab.write(&text.replace("[\"pipeline.tied=tah:g=32\"]", "[\"train.steps=100000\"]"));
     lab
-}
-
-/// The network namespace of a process, unless it has ended.
-fn namespace(id: u32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{id}/ns/net")).ok()
-}
-
-/// Processes in one of these namespaces.
-fn processes_in(namespaces: &BTreeSet<PathBuf>) -> Vec<u32> {
-    let ids =
-        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    ids.filter(|id| namespace(*id).is_some_and(|own| namespaces.contains(&own))).collect()
 }
 
 /// Starts the experiment and waits until its second row trains; the namespaces of its stages.

@@ -7,6 +7,8 @@ mod experiment;
 mod here;
 mod interrupted;
 mod network;
+#[path = "../common/networks.rs"]
+mod networks;
 #[path = "../faults/processes.rs"]
 #[expect(dead_code, reason = "other tests need all of it")]
 mod processes;

@@ -168,3 +168,34 @@ fn received(header: &FrameHeader, payload: Vec<u8>) -> Event {
         None => Event::Failed(format!("a frame that is no part of a collective came: {}", header.name())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// Rank 2 is through with the call of tile 4 and fails in the next one; rank 1's part of tile 4 comes after that.
+    #[test]
+    fn who_gave_up_in_a_later_call_holds_nobody_up_in_this_one() {
+        let (events, received) = sync_channel(8);
+        let mut inbox = Inbox::new(0, 3, Duration::from_secs(20), received);
+        events.send((2, Event::GaveUp(5, "a NaN".to_owned()))).unwrap();
+        events.send((2, Event::Left)).unwrap();
+        events.send((1, Event::Message(Part::Share, 4, vec![7]))).unwrap();
+        assert_eq!(inbox.wait(1, Part::Share, 4), Ok(vec![7]));
+        let gave_up = CollectiveError::GaveUp { rank: 2, reason: "a NaN".to_owned() };
+        assert_eq!(inbox.wait(1, Part::Push, 5), Err(gave_up));
+        let left = CollectiveError::Left { rank: 2, by: 0, part: Part::Push, tile: 4 };
+        assert_eq!(inbox.wait(2, Part::Push, 4), Err(left));
+    }
+
+    #[test]
+    fn a_message_that_is_not_the_next_one_is_refused() {
+        let (events, received) = sync_channel(8);
+        let mut inbox = Inbox::new(0, 2, Duration::from_secs(20), received);
+        events.send((1, Event::Message(Part::Push, 3, Vec::new()))).unwrap();
+        let order = CollectiveError::Order { rank: 1, part: Part::Push, expected: 2, got: 3 };
+        assert_eq!(inbox.wait(1, Part::Push, 2), Err(order));
+    }
+}

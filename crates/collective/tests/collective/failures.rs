@@ -146,42 +146,6 @@ fn a_rank_in_an_all_gather_is_noticed_by_an_all_reduce_at_once() {
     assert!(errors.iter().any(|(_, error, _)| error.to_string().contains("all-gather of 4000 values")));
 }
 
-/// Takes its time, but for the first tile.
-struct Slow;
-
-impl Contribution for Slow {
-    fn values(&self) -> usize {
-        VALUES
-    }
-
-    fn piece<'a>(&'a self, range: Range<usize>, scratch: &'a mut [f32]) -> &'a [f32] {
-        if !range.start.is_multiple_of(1024) {
-            thread::sleep(Duration::from_millis(10));
-        }
-        scratch.fill(1.0);
-        scratch
-    }
-}
-
-/// The bad rank has sent all of the first call when it fails in the second one; the others end the first call well, one of them
-/// long after that.
-#[test]
-fn a_rank_one_call_behind_ends_its_call_before_it_hears_of_the_next() {
-    let ends = on_each_rank(3, SETTINGS, |mut group| {
-        let first = match group.rank() {
-            0 => all_reduce(&mut group, &Slow),
-            _ => all_reduce(&mut group, &[1.0; VALUES][..]),
-        };
-        let x = if group.rank() == BAD { f32::NAN } else { 1.0 };
-        let second = all_reduce(&mut group, &[x; VALUES][..]);
-        (first, second)
-    });
-    for (rank, (first, second)) in ends.into_iter().enumerate() {
-        assert_eq!(first, Ok(()), "rank {rank}");
-        assert!(second.unwrap_err().to_string().contains("of rank 2 is NaN"), "rank {rank}");
-    }
-}
-
 #[test]
 fn a_value_that_is_not_finite_is_named_with_its_place() {
     let errors = others(SETTINGS, |mut group| {

@@ -165,6 +165,18 @@ fn a_rank_in_another_call_is_named_with_both_calls() {
 }
 
 #[test]
+fn a_rank_in_an_all_gather_is_noticed_by_an_all_reduce_at_once() {
+    let errors = others(SETTINGS.deadline, |mut group| {
+        let spec = codec("group:group=64");
+        let own = group.segments(&spec, 3000).segment(2).len();
+        let error = group.all_gather(&spec, &vec![0.0; own], &mut [0.0; 3000]).unwrap_err();
+        assert!(error.to_string().contains("all-reduce of 3000 values"), "{error}");
+    });
+    named(&errors, Duration::from_secs(2));
+    assert!(errors.iter().any(|(error, _)| error.to_string().contains("all-gather of 3000 values")));
+}
+
+#[test]
 fn links_that_make_no_group_are_refused() {
     let mut links = all_pairs(3, Duration::from_secs(1), memory::pair).swap_remove(0);
     links.remove(0);

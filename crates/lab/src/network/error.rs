@@ -8,20 +8,18 @@ use thinwire_train::config::Bandwidth;
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// Another system.
-    #[error(
-        "a [[link]] needs network namespaces, which Linux alone has; without one, links are as configured"
-    )]
+    #[error("links of a rate need network namespaces, which Linux alone has")]
     Unsupported,
     /// More machines than there are addresses for.
-    #[error("{stages} stages in one network: expected at most {most}")]
+    #[error("{stages} machines in one network: expected at most {most}")]
     TooMany {
-        /// Stages asked for.
+        /// Machines asked for.
         stages: usize,
-        /// Stages that can be had.
+        /// Machines that can be had.
         most: usize,
     },
     /// A program could not be started.
-    #[error("cannot start `{program}`, which a [[link]] needs (it is in util-linux or iproute2)")]
+    #[error("cannot start `{program}`, which links of a rate need (it is in util-linux or iproute2)")]
     Start {
         /// The program.
         program: String,
@@ -29,7 +27,7 @@ pub enum NetworkError {
         source: io::Error,
     },
     /// A namespace could not be made.
-    #[error("cannot make a network namespace, for which a [[link]] needs root: {said}")]
+    #[error("cannot make a network namespace; links of a rate need root: {said}")]
     Namespace {
         /// What `unshare` said.
         said: String,
@@ -43,7 +41,7 @@ pub enum NetworkError {
         said: String,
     },
     /// A link's rate could not be measured.
-    #[error("cannot measure the link from stage {from} to stage {to}: {reason}")]
+    #[error("cannot measure the link from machine {from} to machine {to}: {reason}")]
     Probe {
         /// The sending stage.
         from: usize,

@@ -12,7 +12,7 @@ use thinwire_train::config::Bandwidth;
 
 use super::error::NetworkError;
 use super::host::out_of_the_foreground;
-use super::{Network, Shape, address};
+use super::{Network, Shape};
 
 /// How long either end waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,21 +52,16 @@ pub struct Received {
 }
 
 impl Network {
-    /// Measures every link in both directions, one after the other. `probe` is a command that takes `receive ADDRESS
+    /// Measures every link in both directions, one after the other; in a star, one machine's way out together with the next one's
+    /// way in. `probe` is a command that takes `receive ADDRESS
     /// SECONDS` or `send ADDRESS`, does what [`receive`] or [`send`] do, and prints the address that it listens at, then
     /// what it has [`Received`] in JSON, a line each.
     ///
     /// # Errors
     /// A probe that fails, and a rate that is off by more than `tolerance`, a share.
     pub fn measure(&self, probe: &[OsString], tolerance: f64) -> Result<Vec<LinkRate>, NetworkError> {
-        let mut rates = Vec::new();
-        for link in 0..self.stages().saturating_sub(1) {
-            for (from, to, end) in [(link, link + 1, 2), (link + 1, link, 1)] {
-                let rate = self.rate_of(probe, [from, to], &address(link, end), tolerance)?;
-                rates.push(rate);
-            }
-        }
-        Ok(rates)
+        let ways = self.ways().into_iter();
+        ways.map(|(from, to, address)| self.rate_of(probe, [from, to], &address, tolerance)).collect()
     }
 
     /// A machine that is busy with something else may be too slow for a fast link at times, so a rate that is off is

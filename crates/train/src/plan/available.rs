@@ -3,7 +3,7 @@
 use std::fs;
 
 /// Bytes that can be taken without swapping; `None` where the system does not tell as Linux does.
-pub(super) fn memory() -> Option<u64> {
+pub fn memory() -> Option<u64> {
     parse(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 

@@ -19,6 +19,7 @@ mod stopwatch;
 mod traffic;
 mod transport_cost;
 
+pub use available::memory as available_memory;
 pub use bottleneck::{Bottleneck, Resource};
 pub use codec_cost::{CodecCost, codec_cost};
 pub use flops::{Flops, flops};

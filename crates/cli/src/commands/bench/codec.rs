@@ -53,7 +53,8 @@ impl CodecBench {
         } else {
             (Duration::from_millis(500), &[4, 64, 1024, 8192, 65536, 262_144])
         };
-        let kib = if self.kib.is_empty() { sizes.to_vec() } else { self.kib.iter().map(|kib| kib.get()).collect() };
+        let kib =
+            if self.kib.is_empty() { sizes.to_vec() } else { self.kib.iter().map(|kib| kib.get()).collect() };
         for &dtype in &self.dtypes {
             for &kib in &kib {
                 let tensor = Tensor::activation(dtype, kib.saturating_mul(1024), self.samples.get());

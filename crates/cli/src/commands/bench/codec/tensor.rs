@@ -38,9 +38,7 @@ impl Tensor {
             (state >> 40) as f32 / (1 << 24) as f32
         };
         let scales: Vec<f32> = (0..channels)
-            .map(|channel| {
-                3_f32.powf(2.0 * uniform() - 1.0) * if channel % 100 == 7 { 50.0 } else { 1.0 }
-            })
+            .map(|channel| 3_f32.powf(2.0 * uniform() - 1.0) * if channel % 100 == 7 { 50.0 } else { 1.0 })
             .collect();
         let period: Vec<f32> = (0..tokens.min(PERIOD) * channels)
             .map(|i| ((0..12).map(|_| uniform()).sum::<f32>() - 6.0) * scales[i % channels])

@@ -8,7 +8,6 @@ use thinwire_train::data::BatchSize;
 use thinwire_train::resident;
 use thinwire_train::run::{BenchReport, BenchStep};
 
-
 /// The result; shares are of the time of the measured steps.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {

@@ -1,4 +1,4 @@
-//! `thinwire bench train`, as a user meets it.
+//! Speed of training.
 
 use std::fs;
 use std::path::Path;
