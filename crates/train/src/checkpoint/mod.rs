@@ -25,6 +25,6 @@ pub use list::{available, latest};
 pub use manifest::{FORMAT, FileEntry, Manifest, Results, RunFacts};
 pub use memory_file::{SavedMemories, has_memories};
 pub use prune::{clean, prune, remove};
-pub use restore::{check_run, load_part, restore, restore_weights};
+pub use restore::{check_run, load_part, load_shard, restore, restore_weights};
 pub use weights::Weights;
 pub use write::{commit, write_units};

@@ -11,7 +11,7 @@ use super::list::latest;
 use super::source::Source;
 use super::{Manifest, RunFacts};
 use crate::config::Unit;
-use crate::model::Part;
+use crate::model::{Part, Shard, Start};
 use crate::optim::{AdamW, Moments};
 
 /// Sets `part` and `optimizer` to what they were after step `step`, however the units were grouped when it was written.
@@ -63,11 +63,25 @@ pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifes
 /// # Errors
 /// The manifest's model is none, the checkpoint has adapters alone, or as [`restore_weights`].
 pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Result<Part, CheckpointError> {
+    load_shard(dir, step, units, Shard::WHOLE, device)
+}
+
+/// One rank's share of them.
+///
+/// # Errors
+/// As [`load_part`].
+pub fn load_shard(
+    dir: &Path,
+    step: u64,
+    units: &[Unit],
+    shard: Shard,
+    device: &Device,
+) -> Result<Part, CheckpointError> {
     let manifest = Manifest::read(dir, step)?;
     let whole = manifest.run.architecture.lora.is_none();
     require(whole, &manifest_path(dir, step), "parameters", "those of a whole model", "adapters alone")?;
     check_sizes(dir, &manifest, units)?;
-    let mut part = Part::empty(&manifest.run.architecture, units, device);
+    let mut part = Part::of_shard(&manifest.run.architecture, units, Start::Empty, shard, device);
     load(dir, &manifest, &mut part, None)?;
     Ok(part)
 }
@@ -123,7 +137,11 @@ pub(super) fn sources(dir: &Path, manifest: &Manifest, part: &Part, with_optimiz
 
 fn restore_values(source: &Source, part: &mut Part) -> Result<(), CheckpointError> {
     let (_, values) = source.read()?;
-    let tensors: Vec<_> = values.into_iter().map(|values| part.params().upload(values)).collect();
+    let trainable = part.params().trainable(&source.range);
+    let tensors: Vec<_> = trainable
+        .zip(values)
+        .map(|((_, parameter), values)| part.params().upload(parameter.slice.take(values)))
+        .collect();
     let parameters = part.params_mut().iter_mut().skip(source.range.start).take(source.range.len());
     let trainable = parameters.filter(|parameter| parameter.trainable);
     trainable.zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
@@ -132,9 +150,10 @@ fn restore_values(source: &Source, part: &mut Part) -> Result<(), CheckpointErro
 
 fn restore_moments(source: &Source, part: &Part, optimizer: &mut AdamW) -> Result<(), CheckpointError> {
     let (updates, values) = source.read()?;
-    let mut tensors = values.into_iter().map(|values| part.params().upload(values));
-    for (index, _) in part.params().trainable(&source.range) {
-        let moments = tensors.next().zip(tensors.next());
+    let mut tensors = values.into_iter();
+    for (index, parameter) in part.params().trainable(&source.range) {
+        let mut moment = || tensors.next().map(|values| part.params().upload(parameter.slice.take(values)));
+        let moments = moment().zip(moment());
         optimizer.restore(index, moments.map(|(first, second)| Moments { updates, first, second }));
     }
     Ok(())

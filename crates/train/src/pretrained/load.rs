@@ -4,14 +4,23 @@ use burn::tensor::Device;
 use thinwire_pretrained::{Error, Pretrained};
 
 use crate::config::Unit;
-use crate::model::{Architecture, Parameter, Part};
+use crate::model::{Architecture, Parameter, Part, Shard, Start};
 
 /// The units `units` of `model` on `device` (without autodiff); of the files only their tensors are read.
 ///
 /// # Errors
 /// A tensor cannot be read.
 pub fn load_part(model: &Pretrained, units: &[Unit], device: &Device) -> Result<Part, Error> {
-    let mut part = Part::empty(&Architecture::from(model.config()), units, device);
+    load_shard(model, units, Shard::WHOLE, device)
+}
+
+/// One rank's share of them.
+///
+/// # Errors
+/// As [`load_part`].
+pub fn load_shard(model: &Pretrained, units: &[Unit], shard: Shard, device: &Device) -> Result<Part, Error> {
+    let architecture = Architecture::from(model.config());
+    let mut part = Part::of_shard(&architecture, units, Start::Empty, shard, device);
     load_into(&mut part, model)?;
     Ok(part)
 }
@@ -27,8 +36,9 @@ pub fn load_into(part: &mut Part, model: &Pretrained) -> Result<(), Error> {
         if adapted && parameter.trainable {
             return Ok(parameter.value.clone());
         }
-        let values = model.read(part.name_in(model.config().tied, parameter), &parameter.shape)?;
-        Ok(part.params().upload(values))
+        let name = part.name_in(model.config().tied, parameter);
+        let values = model.read(name, parameter.slice.whole())?;
+        Ok(part.params().upload(parameter.slice.take(values)))
     };
     let tensors = part.params().iter().map(read).collect::<Result<Vec<_>, Error>>()?;
     part.params_mut().iter_mut().zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
