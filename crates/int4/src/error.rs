@@ -67,7 +67,9 @@ pub enum Int4Error {
         rows: usize,
     },
     /// A Hadamard block that is no power of two up to 1024, or does not divide the row.
-    #[error("Hadamard blocks of {block} in rows of {columns}: expected a power of two up to 1024 that divides the row")]
+    #[error(
+        "Hadamard blocks of {block} in rows of {columns}: expected a power of two up to 1024 that divides the row"
+    )]
     Block {
         /// The block's length.
         block: usize,

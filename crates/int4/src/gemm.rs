@@ -45,7 +45,8 @@ const WORTH_THREADS: usize = 1 << 21;
 pub fn product(isa: Isa, a: Operand<'_>, b: Operand<'_>, out: &mut [i32]) -> Result<(), Int4Error> {
     let shape = [a.outputs(), b.outputs()];
     check_len("product", &shape, out.len(), elements("product", &shape)?)?;
-    multiply(isa, a, b, &[a.depth()], rows_of(out, shape[1]), &Exact)
+    let job = Job { a, segments: &[a.depth()], rows: None, output: Exact };
+    multiply(isa, &[job], b, out)
 }
 
 /// The exact products of as many pairs of operands into `out` `[batch, M, N]`; all of one shape.
@@ -77,29 +78,35 @@ pub fn product_batched(
     products.zip(a).zip(b).try_for_each(|((out, a), b)| product(isa, *a, *b, out))
 }
 
-/// The rows of a row-major matrix.
-pub(crate) fn rows_of<T>(values: &mut [T], columns: usize) -> Vec<&mut [T]> {
-    if columns == 0 { Vec::new() } else { values.chunks_exact_mut(columns).collect() }
+/// A product with a left operand of its own.
+pub(crate) struct Job<'a, O> {
+    pub(crate) a: Operand<'a>,
+    /// Lengths of the consecutive segments that the depth is cut into, one at least. An operand that is not transposed takes
+    /// a single one.
+    pub(crate) segments: &'a [usize],
+    /// The rows of the output that this product is, ascending; all of them if none are named.
+    pub(crate) rows: Option<&'a [u32]>,
+    pub(crate) output: O,
 }
 
-/// The product of `a` and `b` into the rows `out`, through `output`. The depth is cut into consecutive segments of these
-/// lengths, one at least; an operand that is not transposed has a single one.
+/// The products of the jobs, one after the other, with `b` into `out` `[rows, b's outputs]`.
 ///
 /// # Errors
-/// [`Int4Error::Mismatch`] if the depths differ, [`Int4Error::TooDeep`] if a sum could overflow.
+/// [`Int4Error::Mismatch`] if depths differ, [`Int4Error::TooDeep`] if a sum could overflow.
 pub(crate) fn multiply<O: Output>(
     isa: Isa,
-    a: Operand<'_>,
+    jobs: &[Job<'_, O>],
     b: Operand<'_>,
-    segments: &[usize],
-    out: Vec<&mut [O::Value]>,
-    output: &O,
+    out: &mut [O::Value],
 ) -> Result<(), Int4Error> {
-    check_depth(a, b)?;
-    debug_assert_eq!(segments.iter().sum::<usize>(), a.depth());
-    debug_assert!(segments.len() == 1 || a.is_transposed() && b.is_transposed());
-    let width = if a.is_nibbles() && b.is_nibbles() { Width::Nibbles } else { Width::Bytes };
-    isa.with_microkernel(width, Multiply { isa, a, b, segments, out, output });
+    for job in jobs {
+        check_depth(job.a, b)?;
+        debug_assert_eq!(job.segments.iter().sum::<usize>(), b.depth());
+        debug_assert!(job.segments.len() == 1 || job.a.is_transposed() && b.is_transposed());
+    }
+    let nibbles = b.is_nibbles() && jobs.iter().all(|job| job.a.is_nibbles());
+    let width = if nibbles { Width::Nibbles } else { Width::Bytes };
+    isa.with_microkernel(width, Multiply { isa, jobs, b, out });
     Ok(())
 }
 
@@ -110,41 +117,55 @@ fn check_depth(a: Operand<'_>, b: Operand<'_>) -> Result<(), Int4Error> {
     if a.depth() > most { Err(Int4Error::TooDeep { depth: a.depth(), most }) } else { Ok(()) }
 }
 
-struct Multiply<'a, 'o, O: Output> {
+struct Multiply<'a, O: Output> {
     isa: Isa,
-    a: Operand<'a>,
+    jobs: &'a [Job<'a, O>],
     b: Operand<'a>,
-    segments: &'a [usize],
-    out: Vec<&'o mut [O::Value]>,
-    output: &'a O,
+    out: &'a mut [O::Value],
 }
 
-impl<O: Output> UseMicrokernel for Multiply<'_, '_, O> {
+impl<O: Output> UseMicrokernel for Multiply<'_, O> {
     type Output = ();
 
     fn with<M: Microkernel>(self, microkernel: M) {
-        let Self { isa, a, b, segments, out, output } = self;
-        let depth = Depth::new::<M>(segments.iter().copied());
-        let work = a.outputs().saturating_mul(b.outputs()).saturating_mul(a.depth());
-        let mut a = Panels::pack::<M>(isa, a, M::A, &depth);
-        if M::B.offset != 0 {
-            a = a.with_sums(isa, &depth);
-        }
+        let Self { isa, jobs, b, out } = self;
+        let columns = b.outputs();
+        // The jobs cut the same depth in the same way, or there is one.
+        let Some(first) = jobs.first().filter(|_| columns > 0) else { return };
+        let depth = Depth::new::<M>(first.segments.iter().copied());
         let b = Panels::pack::<M>(isa, b, M::B, &depth);
-        let blocks = blocks::<M, _>(out);
-        let new_sums = || vec![0; TILES * TILES * M::A.lanes * M::B.lanes];
-        let compute = |sums: &mut Vec<i32>, block| {
-            isa.run(ComputeBlock { microkernel, a: &a, b: &b, depth: &depth, block, output, sums });
-        };
-        if work < WORTH_THREADS {
-            let mut sums = new_sums();
-            for block in blocks {
-                compute(&mut sums, block);
+        for Job { a, rows, output, .. } in jobs {
+            let work = a.outputs().saturating_mul(columns).saturating_mul(a.depth());
+            let mut a = Panels::pack::<M>(isa, *a, M::A, &depth);
+            if M::B.offset != 0 {
+                a = a.with_sums(isa, &depth);
             }
-        } else {
-            blocks.into_par_iter().for_each_init(new_sums, compute);
+            let blocks = blocks::<M, _>(selected(out, columns, *rows));
+            let new_sums = || vec![0; TILES * TILES * M::A.lanes * M::B.lanes];
+            let compute = |sums: &mut Vec<i32>, block| {
+                isa.run(ComputeBlock { microkernel, a: &a, b: &b, depth: &depth, block, output, sums });
+            };
+            if work < WORTH_THREADS {
+                let mut sums = new_sums();
+                for block in blocks {
+                    compute(&mut sums, block);
+                }
+            } else {
+                blocks.into_par_iter().for_each_init(new_sums, compute);
+            }
         }
     }
+}
+
+/// The rows of `values` that `rows` names in ascending order, or all.
+fn selected<'o, T>(values: &'o mut [T], columns: usize, rows: Option<&[u32]>) -> Vec<&'o mut [T]> {
+    let all = values.chunks_exact_mut(columns);
+    let Some(rows) = rows else { return all.collect() };
+    let mut rows = rows.iter().peekable();
+    all.enumerate()
+        .filter(|(i, _)| rows.next_if(|&&row| row as usize == *i).is_some())
+        .map(|(_, row)| row)
+        .collect()
 }
 
 /// A part of the output that one thread computes.

@@ -8,12 +8,12 @@ use crate::gemm::microkernel::amx::{Amx, AmxTiles};
 #[cfg(target_arch = "aarch64")]
 use crate::gemm::microkernel::neon::NeonDot;
 use crate::gemm::microkernel::portable::PortableWords;
+use crate::gemm::microkernel::{UseMicrokernel, Width};
 #[cfg(target_arch = "x86_64")]
 use crate::gemm::microkernel::{
     avx2::{Avx2Bytes, Avx2Nibbles},
     avx512::Vnni,
 };
-use crate::gemm::microkernel::{UseMicrokernel, Width};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::neon::Neon;
 use crate::simd::portable::Portable;

@@ -173,10 +173,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        assert_eq!(
-            Int4Matrix::from_codes([1, 2], &[0, 8]),
-            Err(Int4Error::Code { code: 8, index: 1 })
-        );
+        assert_eq!(Int4Matrix::from_codes([1, 2], &[0, 8]), Err(Int4Error::Code { code: 8, index: 1 }));
         let error = Int4View::new([2, 3], &[0; 3]).unwrap_err();
         assert_eq!(error.to_string(), "4-bit matrix of shape [2, 3]: 3 elements, expected 4");
         assert!(matches!(Int4Matrix::zeros([usize::MAX, 3]), Err(Int4Error::TooLarge { .. })));

@@ -17,9 +17,8 @@ for_each_isa!(
 
 /// `sum over k of a[m, k] b[n, k]`.
 fn naive(a: &[i8], b: &[i8], [m, n, k]: [usize; 3]) -> Vec<i32> {
-    let dot = |i: usize, j: usize| {
-        (0..k).map(|l| i32::from(a[i * k + l]) * i32::from(b[j * k + l])).sum::<i32>()
-    };
+    let dot =
+        |i: usize, j: usize| (0..k).map(|l| i32::from(a[i * k + l]) * i32::from(b[j * k + l])).sum::<i32>();
     (0..m).flat_map(|i| (0..n).map(move |j| dot(i, j))).collect()
 }
 
@@ -140,10 +139,7 @@ fn transposed_and_selected(isa: Isa) {
             run([a.view().into(), b.view().into()], [turned[0].view().into(), turned[1].view().into()]);
         } else {
             let view = |shape, codes| Operand::from(Int8View::new(shape, codes).unwrap());
-            run(
-                [view([m, k], &a), view([n, k], &b)],
-                [view([k, m], &columns[0]), view([k, n], &columns[1])],
-            );
+            run([view([m, k], &a), view([n, k], &b)], [view([k, m], &columns[0]), view([k, n], &columns[1])]);
         }
     }
 }

@@ -65,7 +65,15 @@ impl Panels {
             let group = if operand.is_transposed() { GROUP } else { 1 };
             words.par_chunks_mut(group * len).enumerate().for_each(|(i, panels)| {
                 let first = i * group * side.lanes;
-                isa.run(Pack::<M> { operand, side, depth, first, len, panels, microkernel: std::marker::PhantomData });
+                isa.run(Pack::<M> {
+                    operand,
+                    side,
+                    depth,
+                    first,
+                    len,
+                    panels,
+                    microkernel: std::marker::PhantomData,
+                });
             });
         }
         Self { words, count, len, sums: Vec::new(), lanes: side.lanes, segments: depth.words.len() }
@@ -129,7 +137,9 @@ impl<M: Microkernel> Pack<'_, M> {
             let panel = &mut self.panels[begin / M::ELEMENTS * lanes..];
             for lane in 0..lanes.min(self.operand.outputs() - self.first) {
                 self.operand.unpack(self.first + lane, begin, &mut codes[..len]);
-                for (g, word) in codes[..len.next_multiple_of(M::ELEMENTS)].chunks_exact(M::ELEMENTS).enumerate() {
+                for (g, word) in
+                    codes[..len.next_multiple_of(M::ELEMENTS)].chunks_exact(M::ELEMENTS).enumerate()
+                {
                     let place = (g / interleave * lanes + lane) * interleave + g % interleave;
                     panel[place] = encode::<M>(|i| word[i], offset);
                 }

@@ -5,7 +5,6 @@
     clippy::wildcard_imports,
     reason = "the intrinsics of one instruction set; not linted in test builds"
 )]
-#![expect(clippy::unused_self, reason = "`self` is the proof that the instructions are there")]
 #![expect(
     clippy::inline_always,
     reason = "an operation that is not inlined is compiled without its instructions"
@@ -149,10 +148,8 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn keep(self, v: [__m256; 2], lanes: u16) -> [__m256; 2] {
         let bit = avx2!(_mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128));
-        let set = map!([lanes, lanes >> 8], |lanes| _mm256_and_si256(
-            _mm256_set1_epi32(i32::from(lanes)),
-            bit
-        ));
+        let set =
+            map!([lanes, lanes >> 8], |lanes| _mm256_and_si256(_mm256_set1_epi32(i32::from(lanes)), bit));
         let masks = map!(set, |set| _mm256_castsi256_ps(_mm256_cmpeq_epi32(set, bit)));
         each!(_mm256_and_ps, v, masks)
     }

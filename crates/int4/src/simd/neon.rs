@@ -22,8 +22,7 @@ pub(crate) struct Neon(());
 
 impl Neon {
     pub(crate) fn detect() -> Option<Self> {
-        (is_aarch64_feature_detected!("neon") && is_aarch64_feature_detected!("dotprod"))
-            .then_some(Self(()))
+        (is_aarch64_feature_detected!("neon") && is_aarch64_feature_detected!("dotprod")).then_some(Self(()))
     }
 }
 
@@ -67,12 +66,7 @@ macro_rules! each {
         neon!([$call($a[0]), $call($a[1]), $call($a[2]), $call($a[3])])
     };
     ($call:path, $a:expr, $b:expr) => {
-        neon!([
-            $call($a[0], $b[0]),
-            $call($a[1], $b[1]),
-            $call($a[2], $b[2]),
-            $call($a[3], $b[3])
-        ])
+        neon!([$call($a[0], $b[0]), $call($a[1], $b[1]), $call($a[2], $b[2]), $call($a[3], $b[3])])
     };
 }
 

@@ -12,7 +12,15 @@ pub(crate) fn generator(seed: u64) -> ChaCha8Rng {
 pub(crate) fn codes(len: usize, most: i8, random: &mut impl Rng) -> Vec<i8> {
     let extreme = |random: &mut _| if RngExt::random::<bool>(random) { most } else { -most };
     (0..len)
-        .map(|_| if random.random_range(0..4) == 0 { extreme(random) } else { random.random_range(-most..=most) })
+        .map(
+            |_| {
+                if random.random_range(0..4) == 0 {
+                    extreme(random)
+                } else {
+                    random.random_range(-most..=most)
+                }
+            },
+        )
         .collect()
 }
 

@@ -40,8 +40,7 @@ impl Amx {
 fn processor_has_it() -> bool {
     const FEATURES: u32 = 7;
     const TILE_AND_INT8: u32 = 1 << 24 | 1 << 25;
-    __cpuid_count(0, 0).eax >= FEATURES
-        && __cpuid_count(FEATURES, 0).edx & TILE_AND_INT8 == TILE_AND_INT8
+    __cpuid_count(0, 0).eax >= FEATURES && __cpuid_count(FEATURES, 0).edx & TILE_AND_INT8 == TILE_AND_INT8
 }
 
 /// `arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)`, for all threads of the process. Since Linux 5.16; before, and where a filter

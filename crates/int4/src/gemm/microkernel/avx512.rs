@@ -49,7 +49,9 @@ fn accumulate(a: &[[u32; ROWS]], b: &[[u32; COLUMNS]], acc: &mut [[i32; COLUMNS]
     for (a, b) in a.iter().zip(b) {
         let (first, second) = b.split_at(LANES);
         // SAFETY: 64 bytes are read from each half of the 128.
-        let b = unsafe { [_mm512_loadu_epi32(first.as_ptr().cast()), _mm512_loadu_epi32(second.as_ptr().cast())] };
+        let b = unsafe {
+            [_mm512_loadu_epi32(first.as_ptr().cast()), _mm512_loadu_epi32(second.as_ptr().cast())]
+        };
         for (sums, &a) in sums.iter_mut().zip(a) {
             let a = _mm512_set1_epi32(a.cast_signed());
             sums[0] = _mm512_dpbusd_epi32(sums[0], b[0], a);
