@@ -1,4 +1,5 @@
 //! What the tests share.
+#![allow(dead_code, unused_imports, unused_macros, reason = "every test uses a part of it")]
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -60,3 +61,29 @@ macro_rules! for_each_isa {
     };
 }
 pub(crate) use for_each_isa;
+
+/// Values of which some are far from the others, and some on the edges between two codes.
+pub(crate) fn values(len: usize, random: &mut impl Rng) -> Vec<f32> {
+    let value = |random: &mut _| match RngExt::random_range(random, 0..20) {
+        0 => RngExt::random_range(random, -20.0_f32..20.0),
+        1 => RngExt::random_range(random, -6_i32..6) as f32 * 0.25,
+        _ => RngExt::random_range(random, -1.0_f32..1.0),
+    };
+    (0..len).map(|_| value(random)).collect()
+}
+
+/// Runs `work` on a pool of so many threads.
+pub(crate) fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads").install(work)
+}
+
+/// `x` `[rows, columns]` times the block-diagonal matrix of orthonormal Hadamard matrices, entry by entry.
+pub(crate) fn hadamard_by_matrix(x: &[f64], columns: usize, block: usize) -> Vec<f64> {
+    let norm = 1.0 / (block as f64).sqrt();
+    let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { norm } else { -norm };
+    let transformed = |i: usize| {
+        let (start, j) = (i - i % columns % block, i % columns % block);
+        (0..block).map(|k| sign(k, j) * x[start + k]).sum()
+    };
+    (0..x.len()).map(transformed).collect()
+}
