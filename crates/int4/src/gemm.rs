@@ -274,3 +274,55 @@ impl<M: Microkernel, O: Output> ComputeBlock<'_, '_, M, O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::microkernel::Side;
+    use super::*;
+    use crate::Int8View;
+
+    /// The panels of AMX, read as the microkernels' documentation says, for machines that have no AMX.
+    #[derive(Clone, Copy)]
+    struct Interleaved;
+
+    impl Microkernel for Interleaved {
+        const A: Side = Side { lanes: 32, interleave: 16, offset: 0 };
+        const B: Side = Side { lanes: 32, interleave: 1, offset: 0 };
+        const ELEMENTS: usize = 4;
+
+        fn accumulate(self, a: &[u32], b: &[u32], acc: &mut [i32]) {
+            let word = |panel: &[u32], Side { lanes, interleave, .. }: Side, g: usize, lane: usize| {
+                panel[(g / interleave * lanes + lane) * interleave + g % interleave].to_le_bytes()
+            };
+            for g in 0..a.len() / 32 {
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    let (a, b) = (word(a, Self::A, g, i / 32), word(b, Self::B, g, i % 32));
+                    let products =
+                        a.iter().zip(b).map(|(a, b)| i32::from(a.cast_signed()) * i32::from(b.cast_signed()));
+                    *acc += products.sum::<i32>();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn interleaved_panels() {
+        for [m, n, k] in [[1, 1, 1], [33, 40, 130], [300, 20, 64], [5, 270, 2100]] {
+            let a: Vec<i8> = (0..m * k).map(|i| (i * 37 % 251) as i8).collect();
+            let b: Vec<i8> = (0..n * k).map(|i| (i * 91 % 241) as i8).collect();
+            let turned: Vec<i8> = (0..m * k).map(|i| a[i % m * k + i / m]).collect();
+            let b = Operand::from(Int8View::new([n, k], &b).unwrap());
+            let mut expected = vec![0; m * n];
+            product(Isa::PORTABLE, Int8View::new([m, k], &a).unwrap().into(), b, &mut expected).unwrap();
+            for a in [
+                Operand::from(Int8View::new([m, k], &a).unwrap()),
+                Operand::from(Int8View::new([k, m], &turned).unwrap()).transposed(),
+            ] {
+                let mut out = vec![0; m * n];
+                let jobs = [Job { a, segments: &[k], rows: None, output: Exact }];
+                Multiply { isa: Isa::PORTABLE, jobs: &jobs, b, out: &mut out }.with(Interleaved);
+                assert!(out == expected, "[{m}, {n}, {k}], transposed: {}", a.is_transposed());
+            }
+        }
+    }
+}

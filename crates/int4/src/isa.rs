@@ -109,19 +109,18 @@ impl Isa {
 
     /// Hands over the fastest microkernel for operands of this width.
     pub(crate) fn with_microkernel<U: UseMicrokernel>(self, width: Width, user: U) -> U::Output {
-        match self.0 {
-            Level::Portable => user.with(PortableWords),
+        match (self.0, width) {
+            (Level::Portable, _) => user.with(PortableWords),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2(proof) => match width {
-                Width::Nibbles => user.with(Avx2Nibbles(proof)),
-                Width::Bytes => user.with(Avx2Bytes(proof)),
-            },
+            (Level::Avx2(proof), Width::Nibbles) => user.with(Avx2Nibbles(proof)),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512(proof) => user.with(Vnni(proof)),
+            (Level::Avx2(proof), Width::Bytes) => user.with(Avx2Bytes(proof)),
+            #[cfg(target_arch = "x86_64")]
+            (Level::Avx512(proof), _) => user.with(Vnni(proof)),
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Level::Amx(_, proof) => user.with(AmxTiles(proof)),
+            (Level::Amx(_, proof), _) => user.with(AmxTiles(proof)),
             #[cfg(target_arch = "aarch64")]
-            Level::Neon(proof) => user.with(NeonDot(proof)),
+            (Level::Neon(proof), _) => user.with(NeonDot(proof)),
         }
     }
 }

@@ -35,7 +35,9 @@ impl Layer {
         let mut gradient = values(n * c, &mut random);
         for row in gradient.chunks_exact_mut(c.max(1)) {
             let size = 10.0_f32.powf(random.random_range(-2.0..0.0));
-            row.iter_mut().for_each(|v| *v *= size);
+            for v in row {
+                *v *= size;
+            }
         }
         let dy = SplitGradient::new(isa, &gradient, [n, c], Key::new(seed)).unwrap();
         Self { shape, values: input, x, w, dy }

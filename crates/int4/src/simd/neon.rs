@@ -5,7 +5,6 @@
     clippy::wildcard_imports,
     reason = "the intrinsics of one instruction set; not linted in test builds"
 )]
-#![expect(clippy::unused_self, reason = "`self` is the proof that the instructions are there")]
 #![expect(
     clippy::inline_always,
     reason = "an operation that is not inlined is compiled without its instructions"
