@@ -1,4 +1,4 @@
-//! The codec's tests on 64-bit ARM, on a machine that is none: cross-compiled, under an emulator.
+//! The tests of the vector kernels on 64-bit ARM, on a machine that is none: cross-compiled, under an emulator.
 
 use std::env;
 use std::path::Path;
@@ -33,11 +33,22 @@ impl Required {
     }
 }
 
-pub(crate) const TEST: [&str; 6] = ["test", "--package", "thinwire-codec", "--release", "--target", TARGET];
+pub(crate) const TEST: [&str; 8] =
+    ["test", "--package", "thinwire-codec", "--package", "thinwire-int4", "--release", "--target", TARGET];
 
 /// For the kernels that no other machine compiles.
-pub(crate) const CLIPPY: [&str; 8] =
-    ["clippy", "--package", "thinwire-codec", "--target", TARGET, "--", "-D", "warnings"];
+pub(crate) const CLIPPY: [&str; 10] = [
+    "clippy",
+    "--package",
+    "thinwire-codec",
+    "--package",
+    "thinwire-int4",
+    "--target",
+    TARGET,
+    "--",
+    "-D",
+    "warnings",
+];
 
 /// What cargo has to know for [`TEST`].
 pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [

@@ -16,6 +16,9 @@ pub(crate) enum Scope {
     TestsOnly,
 }
 
+/// The crates with vector kernels.
+const UNOPTIMIZED: [&str; 5] = ["test", "--package", "thinwire-codec", "--package", "thinwire-int4"];
+
 /// Runs the phases of `scope` in the workspace at `root`.
 ///
 /// # Errors
@@ -38,9 +41,9 @@ pub(crate) fn run(root: &Path, scope: Scope) -> Outcome {
     phases.extend([
         cargo_phase(root, "tests", &["test", "--workspace", "--release"], &here),
         // Overflow checks, and arithmetic the optimizer has not touched: signed zeros have differed.
-        cargo_phase(root, "unoptimized codec tests", &["test", "--package", "thinwire-codec"], &here),
+        cargo_phase(root, "unoptimized kernel tests", &UNOPTIMIZED, &here),
     ]);
-    let name = "codec tests on aarch64";
+    let name = "kernel tests on aarch64";
     if emulated {
         phases.push(cargo_phase(root, name, &aarch64::TEST, &aarch64::ENVIRONMENT));
     } else if env::consts::ARCH != "aarch64" {

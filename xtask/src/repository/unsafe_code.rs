@@ -5,13 +5,21 @@ use super::files::Files;
 use super::text::{code, word_positions};
 
 /// Files, each with its reason.
-const LISTED: [(&str, &str); 8] = [
+const LISTED: [(&str, &str); 16] = [
     ("crates/codec-c/src/lib.rs", "pointers from C"),
     ("crates/codec-c/tests/c_example.rs", "calls what is made for C"),
     ("crates/codec/src/simd/avx2.rs", "vector instructions, each behind a safe wrapper"),
     ("crates/codec/src/simd/avx512.rs", "vector instructions, each behind a safe wrapper"),
     ("crates/codec/src/simd/neon.rs", "vector instructions, each behind a safe wrapper"),
     ("crates/codec/tests/steady_state.rs", "a global allocator that counts"),
+    ("crates/int4/examples/int4_bench.rs", "gemm takes pointers"),
+    ("crates/int4/src/gemm/microkernel/amx.rs", "tile instructions and the call that permits them"),
+    ("crates/int4/src/gemm/microkernel/avx2.rs", "vector instructions, each behind a safe wrapper"),
+    ("crates/int4/src/gemm/microkernel/avx512.rs", "vector instructions, each behind a safe wrapper"),
+    ("crates/int4/src/gemm/microkernel/neon.rs", "vector instructions, each behind a safe wrapper"),
+    ("crates/int4/src/simd/avx2.rs", "vector instructions, each behind a safe wrapper"),
+    ("crates/int4/src/simd/avx512.rs", "vector instructions, each behind a safe wrapper"),
+    ("crates/int4/src/simd/neon.rs", "vector instructions, each behind a safe wrapper"),
     ("crates/ops/src/kernel/product.rs", "matrix products take pointers, behind a safe wrapper"),
     ("crates/train/tests/plan/allocator.rs", "a global allocator that counts"),
 ];
