@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use half::bf16;
 use proptest::prelude::*;
 use thinwire_collective::{Coefficients, Compensator, Contribution};
 
@@ -109,6 +110,21 @@ fn the_arithmetic_is_that_of_plain_code() {
         }
         assert_eq!(corrected[i].to_bits(), (x[i] + correction).to_bits(), "value {i}");
     }
+}
+
+/// A compensator of sixteen-bit tensors is that of their values.
+#[test]
+fn sixteen_bit_tensors_are_corrected_and_learned_from_as_their_values() {
+    let [x, y] = [62, 63].map(|seed| tensors(1, 5001, seed).swap_remove(0));
+    let [narrow_x, narrow_y] = [&x, &y].map(|x| x.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+    let [wide_x, wide_y] = [&narrow_x, &narrow_y].map(|x| x.iter().map(|x| x.to_f32()).collect::<Vec<_>>());
+    let mut narrow = Compensator::new(Coefficients::default(), 5001);
+    let mut wide = Compensator::new(Coefficients::default(), 5001);
+    narrow.update(&narrow_x, &narrow_y, 2);
+    wide.update(&wide_x, &wide_y, 2);
+    let corrected = bits(&whole(&wide.apply(&wide_x)));
+    assert_ne!(corrected, bits(&wide_x));
+    assert_eq!(bits(&whole(&narrow.apply(&narrow_x))), corrected);
 }
 
 /// Sums over the sites of a pass are nearer to the exact ones with compensation than without.
