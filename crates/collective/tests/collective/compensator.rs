@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use half::bf16;
 use proptest::prelude::*;
 use thinwire_collective::{Coefficients, Compensator, Contribution};
 
@@ -87,9 +88,9 @@ fn an_update_beside_something_else_gives_the_same_bits() {
     assert!(beside.state().concat().iter().all(|&average| average == 0.0));
 }
 
-/// By the definition, in the same order of operations, whatever the instruction set.
+/// In the same order of operations, whatever the instruction set.
 #[test]
-fn the_arithmetic_is_that_of_the_definition() {
+fn the_arithmetic_is_that_of_plain_code() {
     let of = Coefficients::default();
     let tensors = tensors(4, 5001, 61);
     let [first_x, x, y, z] = &tensors[..] else { unreachable!("four tensors") };
@@ -97,17 +98,33 @@ fn the_arithmetic_is_that_of_the_definition() {
     compensator.update(first_x, y, 3);
     compensator.update(x, z, 3);
     let corrected = whole(&compensator.apply(x));
+    let share_of_first = of.gain * of.blend * (of.first_decay - of.second_decay);
+    let share_of_residual =
+        of.gain * (of.blend * (1.0 - of.first_decay) + (1.0 - of.blend) * (1.0 - of.second_decay));
     for i in 0..x.len() {
-        let (mut first, mut second) = (0.0_f32, 0.0_f32);
-        let correction = |first: f32, second: f32| of.gain * (of.blend * first + (1.0 - of.blend) * second);
+        let (mut first, mut correction) = (0.0_f32, 0.0_f32);
         for (x, y) in [(first_x[i], y[i]), (x[i], z[i])] {
-            let residual = x + correction(first, second) - y / 3.0;
+            let residual = x + correction - y / 3.0;
+            correction = of.second_decay * correction + share_of_first * first + share_of_residual * residual;
             first = of.first_decay * first + (1.0 - of.first_decay) * residual;
-            second = of.second_decay * second + (1.0 - of.second_decay) * residual;
         }
-        let expected = x[i] + correction(first, second);
-        assert_eq!(corrected[i].to_bits(), expected.to_bits(), "value {i}");
+        assert_eq!(corrected[i].to_bits(), (x[i] + correction).to_bits(), "value {i}");
     }
+}
+
+/// A compensator of sixteen-bit tensors is that of their values.
+#[test]
+fn sixteen_bit_tensors_are_corrected_and_learned_from_as_their_values() {
+    let [x, y] = [62, 63].map(|seed| tensors(1, 5001, seed).swap_remove(0));
+    let [narrow_x, narrow_y] = [&x, &y].map(|x| x.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+    let [wide_x, wide_y] = [&narrow_x, &narrow_y].map(|x| x.iter().map(|x| x.to_f32()).collect::<Vec<_>>());
+    let mut narrow = Compensator::new(Coefficients::default(), 5001);
+    let mut wide = Compensator::new(Coefficients::default(), 5001);
+    narrow.update(&narrow_x, &narrow_y, 2);
+    wide.update(&wide_x, &wide_y, 2);
+    let corrected = bits(&whole(&wide.apply(&wide_x)));
+    assert_ne!(corrected, bits(&wide_x));
+    assert_eq!(bits(&whole(&narrow.apply(&narrow_x))), corrected);
 }
 
 /// Sums over the sites of a pass are nearer to the exact ones with compensation than without.
