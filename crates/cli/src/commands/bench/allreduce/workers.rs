@@ -141,7 +141,8 @@ fn failure(line: &str) -> Option<String> {
 }
 
 fn speaks_of_another(reason: &str) -> bool {
-    [" gave up: ", "the link with rank ", " has left the group"].iter().any(|said| reason.contains(said))
+    let said = [" gave up: ", "the link with rank ", " has left the group", "the process of rank "];
+    said.iter().any(|said| reason.contains(said))
 }
 
 impl Worker {
