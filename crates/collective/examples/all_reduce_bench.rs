@@ -4,8 +4,10 @@
 //! cargo run --release -p thinwire-collective --example all_reduce_bench -- [memory | shared | links [RATE]] [RANKS [VALUES [VARIANT]]]
 //! ```
 //!
-//! `memory` joins threads by memory, `shared` by files in /dev/shm as processes are, `links` joins them by TCP and TLS over loopback, where RATE, such as `1Gbit/s`, is what each
-//! rank may send to all others together. Algorithm bandwidth is the bytes of one rank's f32 tensor over the seconds of a call.
+//! `memory` joins threads by memory, `shared` by files in /dev/shm as processes are, `links` joins them by TCP and TLS over loopback,
+//! where RATE, such as `1Gbit/s`, is what each rank may send to all others together. Algorithm bandwidth is the bytes of one rank's
+//! f32 tensor over the seconds of a call. The variant `copy` is what memory allows: every rank reads its tensor and writes the
+//! result, at the same time. Stages are those of rank 0, on average.
 #![expect(clippy::print_stdout, reason = "the table is the program's result")]
 
 use std::env;
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use thinwire_codec::CodecSpec;
 use thinwire_collective::{
-    Coefficients, CollectiveError, Compensator, Group, Settings, links, memory, shared,
+    Coefficients, CollectiveError, Compensator, Group, Settings, Statistics, Times, links, memory, shared,
 };
 use thinwire_link::{Deadlines, Hello, LinkConfig, Rate, RunId, Terms, tcp};
 
@@ -25,14 +27,15 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const RANKS: [usize; 2] = [2, 4];
 const VALUES: [usize; 3] = [1 << 14, 1 << 20, 1 << 24];
-type Variant = (&'static str, &'static str, bool);
-/// Name, codec, whether it is compensated.
-const VARIANTS: [Variant; 5] = [
-    ("f32", "f32", false),
-    ("bf16", "bf16", false),
-    ("8 bits", "group:bits=8", false),
-    ("4 bits", "group", false),
-    ("4 bits, compensated", "group", true),
+/// Name, codec if it is no copy, whether it is compensated.
+type Variant = (&'static str, Option<&'static str>, bool);
+const VARIANTS: [Variant; 6] = [
+    ("copy", None, false),
+    ("f32", Some("f32"), false),
+    ("bf16", Some("bf16"), false),
+    ("8 bits", Some("group:bits=8"), false),
+    ("4 bits", Some("group"), false),
+    ("4 bits, compensated", Some("group"), true),
 ];
 const TURNS: usize = 9;
 
@@ -62,19 +65,37 @@ fn main() -> Outcome<()> {
     let variants: Vec<Variant> =
         VARIANTS.into_iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| name == only)).collect();
     println!("{} processors available\n", thread::available_parallelism()?);
-    println!("| ranks | values | variant | ms a call, median of {TURNS} | GB/s | update, ms |");
-    println!("|---|---|---|---|---|---|");
+    println!(
+        "| ranks | values | variant | ms a call, median of {TURNS} | GB/s | push | reduce | share | tail | waiting | update |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for ranks in ranks {
         for &values in &values {
-            let times = measure(group(between, ranks)?, values, &variants)?;
-            for ((name, ..), [call, update]) in variants.iter().zip(times) {
+            let samples = measure(group(between, ranks)?, values, &variants)?;
+            for ((name, ..), samples) in variants.iter().zip(samples) {
+                let call = median(samples.iter().map(|sample| sample.call));
+                let update = median(samples.iter().map(|sample| sample.update));
                 let speed = (4 * values) as f64 / call.as_secs_f64() / 1e9;
-                let [call, update] = [call, update].map(|time| time.as_secs_f64() * 1e3);
-                println!("| {ranks} | {values} | {name} | {call:.3} | {speed:.2} | {update:.3} |");
+                print!("| {ranks} | {values} | {name} | {:.3} | {speed:.2} |", milliseconds(call));
+                let stages = samples.last().map(|sample| sample.stages).unwrap_or_default();
+                for stage in [stages.push, stages.reduce, stages.share, stages.tail, stages.waiting] {
+                    print!(" {:.1} |", milliseconds(stage) / (TURNS + 1) as f64);
+                }
+                println!(" {:.3} |", milliseconds(update));
             }
         }
     }
     Ok(())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn median(times: impl Iterator<Item = Duration>) -> Duration {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 const RUN: RunId = RunId([1; 16]);
@@ -112,37 +133,33 @@ fn linked(rate: Option<Rate>, ranks: usize, settings: &Settings) -> Outcome<Vec<
     Ok(groups.map(|(rank, links)| links::group(rank, RUN, links, settings)).collect::<Result<_, _>>()?)
 }
 
-/// Of each variant the median times of a call and of a compensator's update.
+#[derive(Clone, Copy)]
+struct Sample {
+    call: Duration,
+    /// Of the compensator.
+    update: Duration,
+    /// Of all calls so far.
+    stages: Times,
+}
+
+/// Of each variant the times of rank 0.
 fn measure(
     groups: Vec<Group>,
     values: usize,
     variants: &[Variant],
-) -> Result<Vec<[Duration; 2]>, CollectiveError> {
-    let ranks = groups.len();
-    let (barrier, times) = (Barrier::new(ranks), Mutex::new(vec![Vec::new(); variants.len()]));
+) -> Result<Vec<Vec<Sample>>, CollectiveError> {
+    let (barrier, samples) = (Barrier::new(groups.len()), Mutex::new(vec![Vec::new(); variants.len()]));
     let rank = |mut group: Group| -> Result<(), CollectiveError> {
-        let x = noise(values, group.rank() as u32);
-        let mut y = vec![0.0; values];
-        let mut compensator = Compensator::new(Coefficients::default(), values);
+        let mut tensors = Tensors::new(values, group.rank());
+        let mut stages = vec![Statistics::default(); variants.len()];
         // The first turn sizes everyone's memory.
         for turn in 0..=TURNS {
-            for (variant, &(_, spec, compensated)) in variants.iter().enumerate() {
-                let spec: CodecSpec = spec.parse().expect("a codec");
-                barrier.wait();
-                let start = Instant::now();
-                if compensated {
-                    group.all_reduce(&spec, &compensator.apply(&x), &mut y)?;
-                } else {
-                    group.all_reduce(&spec, &x[..], &mut y)?;
-                }
-                barrier.wait();
-                let call = start.elapsed();
-                let start = Instant::now();
-                if compensated {
-                    compensator.update(&x, &y, ranks);
-                }
+            for (i, variant) in variants.iter().enumerate() {
+                let [call, update] = tensors.call(&mut group, variant, &barrier)?;
+                stages[i].merge(&group.take_statistics());
                 if turn > 0 && group.rank() == 0 {
-                    times.lock().expect("no rank has panicked")[variant].push([call, start.elapsed()]);
+                    let sample = Sample { call, update, stages: stages[i].times };
+                    samples.lock().expect("no rank has panicked")[i].push(sample);
                 }
             }
         }
@@ -152,13 +169,45 @@ fn measure(
         let threads: Vec<_> = groups.into_iter().map(|group| scope.spawn(|| rank(group))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no rank panics"))
     })?;
-    let times = times.into_inner().expect("no rank has panicked");
-    let median = |times: &[[Duration; 2]], which: usize| {
-        let mut times: Vec<Duration> = times.iter().map(|pair| pair[which]).collect();
-        times.sort_unstable();
-        times[times.len() / 2]
-    };
-    Ok(times.iter().map(|times| [median(times, 0), median(times, 1)]).collect())
+    Ok(samples.into_inner().expect("no rank has panicked"))
+}
+
+struct Tensors {
+    x: Vec<f32>,
+    y: Vec<f32>,
+    compensator: Compensator,
+}
+
+impl Tensors {
+    fn new(values: usize, rank: usize) -> Self {
+        let compensator = Compensator::new(Coefficients::default(), values);
+        Self { x: noise(values, rank as u32), y: vec![0.0; values], compensator }
+    }
+
+    /// The times of all ranks' call and of this one's update.
+    fn call(
+        &mut self,
+        group: &mut Group,
+        &(_, codec, compensated): &Variant,
+        barrier: &Barrier,
+    ) -> Result<[Duration; 2], CollectiveError> {
+        let Self { x, y, compensator } = self;
+        let codec: Option<CodecSpec> = codec.map(|codec| codec.parse().expect("a codec"));
+        barrier.wait();
+        let start = Instant::now();
+        match &codec {
+            None => y.copy_from_slice(x),
+            Some(codec) if compensated => group.all_reduce(codec, &compensator.apply(x), y)?,
+            Some(codec) => group.all_reduce(codec, &x[..], y)?,
+        }
+        barrier.wait();
+        let call = start.elapsed();
+        let start = Instant::now();
+        if compensated {
+            compensator.update(x, y, group.ranks());
+        }
+        Ok([call, start.elapsed()])
+    }
 }
 
 fn noise(values: usize, mut state: u32) -> Vec<f32> {
