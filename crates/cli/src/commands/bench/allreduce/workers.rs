@@ -213,7 +213,7 @@ fn tail(mut from: impl Read) -> String {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     fn start(scripts: &[&str]) -> Workers {
         let all = scripts.iter().enumerate().map(|(rank, script)| {
