@@ -1,10 +1,10 @@
-mod averages;
+mod feedback;
 mod worker;
 
 use std::mem;
 use std::ops::{Deref, Range};
 
-use self::averages::Averages;
+use self::feedback::Feedback;
 use self::worker::Worker;
 use crate::{Contribution, Value};
 
@@ -58,8 +58,8 @@ impl Default for Coefficients {
 pub struct Compensator {
     coefficients: Coefficients,
     values: usize,
-    /// Empty while the worker has them.
-    averages: Averages,
+    /// Empty while the worker has it.
+    feedback: Feedback,
     /// Started with the first update that is to run beside something else.
     worker: Option<Worker>,
 }
@@ -67,19 +67,20 @@ pub struct Compensator {
 impl Compensator {
     /// For tensors of `values` values, as at the start of a pass.
     pub fn new(coefficients: Coefficients, values: usize) -> Self {
-        Self { coefficients, values, averages: Averages::new(values), worker: None }
+        Self { coefficients, values, feedback: Feedback::new(values), worker: None }
     }
 
     /// Forgets all errors: a pass begins.
     pub fn reset(&mut self) {
         self.settle();
-        self.averages.reset();
+        self.feedback.reset();
     }
 
-    /// The two averages, `m1` and `m2`.
+    /// The first average, `m1`, and the correction of the next call, `c`, which stands for the second average: `m2` is
+    /// `(c / eta - a m1) / (1 - a)`.
     pub fn state(&mut self) -> [&[f32]; 2] {
         self.settle();
-        [&self.averages.first, &self.averages.second]
+        [&self.feedback.first, &self.feedback.correction]
     }
 
     /// `x' = x + c`, this rank's contribution to the next all-reduce (equation 10). Nothing is computed or stored yet: the entry
@@ -90,7 +91,7 @@ impl Compensator {
     pub fn apply<'a, V: Value>(&'a mut self, x: &'a [V]) -> Compensated<'a, V> {
         self.settle();
         assert_eq!(x.len(), self.values, "a compensator of tensors of this length");
-        Compensated { coefficients: self.coefficients, averages: &self.averages, x }
+        Compensated { feedback: &self.feedback, x }
     }
 
     /// Learns from `y`, what the all-reduce over `ranks` ranks made of the contributions, with `x` as it was given to
@@ -102,7 +103,7 @@ impl Compensator {
     pub fn update<V: Value, W: Value>(&mut self, x: &[V], y: &[W], ranks: usize) {
         self.settle();
         assert_eq!([x.len(), y.len()], [self.values; 2], "a compensator of tensors of this length");
-        self.averages.learn(self.coefficients, x, y, ranks);
+        self.feedback.learn(self.coefficients, x, y, ranks);
     }
 
     /// As [`Compensator::update`], on a thread of the compensator, beside whatever the caller computes next. The state that comes
@@ -123,17 +124,17 @@ impl Compensator {
             self.worker = Worker::start();
         }
         let Some(worker) = &mut self.worker else { return self.update(x.as_ref(), y.as_ref(), ranks) };
-        let (coefficients, mut averages) = (self.coefficients, mem::take(&mut self.averages));
+        let (coefficients, mut feedback) = (self.coefficients, mem::take(&mut self.feedback));
         worker.begin(Box::new(move || {
-            averages.learn(coefficients, x.as_ref(), y.as_ref(), ranks);
-            averages
+            feedback.learn(coefficients, x.as_ref(), y.as_ref(), ranks);
+            feedback
         }));
     }
 
-    /// Waits until the averages are here.
+    /// Waits until the state is here.
     fn settle(&mut self) {
-        if let Some(averages) = self.worker.as_mut().and_then(Worker::finish) {
-            self.averages = averages;
+        if let Some(feedback) = self.worker.as_mut().and_then(Worker::finish) {
+            self.feedback = feedback;
         }
     }
 }
@@ -141,8 +142,7 @@ impl Compensator {
 /// A tensor with a correction, which [`Compensator::apply`] makes.
 #[derive(Debug, Clone, Copy)]
 pub struct Compensated<'a, V = f32> {
-    coefficients: Coefficients,
-    averages: &'a Averages,
+    feedback: &'a Feedback,
     x: &'a [V],
 }
 
@@ -152,7 +152,7 @@ impl<V: Value> Contribution for Compensated<'_, V> {
     }
 
     fn piece<'a>(&'a self, range: Range<usize>, scratch: &'a mut [f32]) -> &'a [f32] {
-        self.averages.correct(self.coefficients, &self.x[range.clone()], range.start, scratch);
+        self.feedback.correct(&self.x[range.clone()], range.start, scratch);
         scratch
     }
 }

@@ -2,17 +2,17 @@ use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use super::Averages;
+use super::Feedback;
 
 /// What the thread is to compute.
-type Work = Box<dyn FnOnce() -> Averages + Send>;
+type Work = Box<dyn FnOnce() -> Feedback + Send>;
 
-/// A thread that updates averages, one at a time. It ends with this value.
+/// A thread that updates a state, one call at a time. It ends with this value.
 #[derive(Debug)]
 pub(super) struct Worker {
     /// None once it is to end.
     work: Option<SyncSender<Work>>,
-    done: Receiver<Averages>,
+    done: Receiver<Feedback>,
     busy: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -40,7 +40,7 @@ impl Worker {
     }
 
     /// Waits for what was begun, if anything was.
-    pub(super) fn finish(&mut self) -> Option<Averages> {
+    pub(super) fn finish(&mut self) -> Option<Feedback> {
         mem::take(&mut self.busy).then(|| self.done.recv().expect("arithmetic does not panic"))
     }
 }
