@@ -26,13 +26,13 @@ fn assert_seconds(seconds: &Value) {
 
 #[test]
 fn every_combination_is_measured_with_the_same_bits_everywhere() {
-    let report = bench("--over memory,loopback --ranks 2,3 --sizes 64KiB,100004B");
+    let report = bench("--ranks 2,3 --sizes 64KiB,100004B");
     let rows = rows(&report);
     let of = |medium: &str| rows.iter().filter(|row| row["medium"] == medium).collect::<Vec<_>>();
-    let (memory, loopback) = (of("memory"), of("loopback"));
+    let (memory, shared, loopback) = (of("memory"), of("shared"), of("loopback"));
     // Two wires without and two with three kinds of compensation each.
-    assert_eq!((memory.len(), loopback.len(), rows.len()), (32, 32, 64));
-    for (here, there) in memory.iter().zip(&loopback) {
+    assert_eq!((memory.len(), shared.len(), loopback.len(), rows.len()), (32, 32, 32, 96));
+    for (here, there) in memory.iter().zip(&loopback).chain(memory.iter().zip(&shared)) {
         for same in ["ranks", "values", "wire", "compensation", "digest", "relative_error", "sent_bytes"] {
             assert_eq!(here[same], there[same], "{same}: {here} {there}");
         }

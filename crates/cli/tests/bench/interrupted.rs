@@ -72,8 +72,8 @@ fn is_there(id: u32) -> bool {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_rank_that_is_killed_is_named_and_nothing_is_left() {
-    for rank in [0, 2] {
-        let bench = Bench::start(["--over", "loopback"]);
+    for (rank, over) in [(0, "loopback"), (2, "loopback"), (1, "shared")] {
+        let bench = Bench::start(["--over", over]);
         let ranks = bench.ranks.clone();
         signal("KILL", ranks[rank]);
         let said = bench.failed();

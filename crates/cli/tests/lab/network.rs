@@ -50,3 +50,30 @@ fn stages_have_their_neighbours_and_nothing_else() {
     assert_eq!(interfaces(2), ["lo 127.0.0.1/8", "previous 10.77.1.2/30"]);
     assert_eq!([0, 1, 2].map(Network::address), [None, Some("10.77.0.2".into()), Some("10.77.1.2".into())]);
 }
+
+#[test]
+fn a_star_holds_both_directions_of_every_link() {
+    if !can_have_networks("a star with a link of the wrong rate") {
+        return;
+    }
+    let network = Network::star(3, "8mbit".parse().unwrap()).unwrap();
+    let addresses = run(&network, 1, "ip", "-brief -4 address show dev wire");
+    assert!(addresses.contains(&format!(" {}/24", Network::rank_address(1))), "{addresses}");
+    let probe: Vec<OsString> = vec![env!("CARGO_BIN_EXE_thinwire").into(), "probe".into()];
+    let rates = network.measure(&probe, 0.05).unwrap();
+    let ends: Vec<_> = rates.iter().map(|rate| (rate.from, rate.to)).collect();
+    assert_eq!(ends, [(0, 1), (1, 2), (2, 0)]);
+
+    // What the switch sends to rank 1 is slower than it is said to be; then what rank 1 sends.
+    let [wrong, right] = ["7mbit", "8mbit"].map(|rate| Shape::of(rate.parse().unwrap()).to_string());
+    let mut command = network.command_at_switch("tc");
+    let replaced = command.args(format!("qdisc replace dev port1 root {wrong}").split(' ')).status().unwrap();
+    assert!(replaced.success());
+    let error = network.measure(&probe, 0.05).unwrap_err();
+    assert!(matches!(error, NetworkError::Rate { from: 0, to: 1, .. }), "{error}");
+    let mut command = network.command_at_switch("tc");
+    command.args(format!("qdisc replace dev port1 root {right}").split(' ')).status().unwrap();
+    run(&network, 1, "tc", &format!("qdisc replace dev wire root {wrong}"));
+    let error = network.measure(&probe, 0.05).unwrap_err();
+    assert!(matches!(error, NetworkError::Rate { from: 1, to: 2, .. }), "{error}");
+}

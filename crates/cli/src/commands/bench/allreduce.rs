@@ -53,7 +53,7 @@ pub(super) struct AllReduceBench {
     /// How errors are given back, of wires of the group codec.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', default_values = ["none", "fused", "separate"])]
     compensation: Vec<Compensation>,
-    /// Where ranks are without links of a rate [default: memory,loopback, or nothing with --links].
+    /// Where ranks are without links of a rate [default: everywhere, or nowhere beside links].
     #[arg(long, value_name = "WHERE,..", value_delimiter = ',')]
     over: Vec<Local>,
     /// Rates of links, such as 1gbit,10gbit.
@@ -94,7 +94,7 @@ impl AllReduceBench {
 
     fn media(&self) -> Vec<Medium> {
         let local: &[Local] = match (&self.over[..], &self.links[..]) {
-            ([], []) => &[Local::Memory, Local::Loopback],
+            ([], []) => &[Local::Memory, Local::Shared, Local::Loopback],
             (over, _) => over,
         };
         let links = self.links.iter().map(|&rate| Medium::Links(rate));

@@ -9,8 +9,10 @@ use thinwire_train::config::Bandwidth;
 /// Where nothing needs to be set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Local {
-    /// Ranks are threads of this process and share memory.
+    /// Ranks are threads of this process and share its memory.
     Memory,
+    /// Ranks are processes that share memory.
+    Shared,
     /// Ranks are processes, joined by TCP with TLS over the loopback interface.
     Loopback,
 }
@@ -35,7 +37,8 @@ impl Medium {
 impl fmt::Display for Medium {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Local(Local::Memory) => f.write_str("shared memory"),
+            Self::Local(Local::Memory) => f.write_str("threads"),
+            Self::Local(Local::Shared) => f.write_str("shared memory"),
             Self::Local(Local::Loopback) => f.write_str("loopback"),
             Self::Links(rate) => write!(f, "links of {rate}"),
         }
@@ -46,6 +49,7 @@ impl Serialize for Medium {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self {
             Self::Local(Local::Memory) => "memory",
+            Self::Local(Local::Shared) => "shared",
             Self::Local(Local::Loopback) => "loopback",
             Self::Links(_) => "links",
         })

@@ -1,12 +1,14 @@
 //! `thinwire bench allreduce-rank`: one rank as a process, as `thinwire bench allreduce` starts it.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
+#[cfg(unix)]
+use std::path::Path;
 use std::{process, thread};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use thinwire_collective::{Settings, links};
+use thinwire_collective::{Group, Settings, links};
 use thinwire_link::tcp::{Listener, connect};
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, PublicKey, RunId, SecretKey, Terms};
 
@@ -26,9 +28,18 @@ pub(in super::super) struct Rank {
 pub(super) struct Order {
     pub(super) ranks: usize,
     pub(super) run: RunId,
-    /// Where it listens, a host without a port.
-    pub(super) address: String,
+    pub(super) carrier: Carrier,
     pub(super) plan: Plan,
+}
+
+/// What carries its messages.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Carrier {
+    /// Memory that all ranks share.
+    Shared,
+    /// Links; it listens at this host.
+    Links(String),
 }
 
 /// What it answers.
@@ -50,21 +61,48 @@ impl Rank {
 
 fn work(rank: usize) -> Result<(), CommandError> {
     let order: Order = hear()?;
+    let mut group = match &order.carrier {
+        Carrier::Shared => {
+            end_with_input();
+            sharing(rank, &order)?
+        }
+        Carrier::Links(host) => linked(rank, &order, host)?,
+    };
+    measure::<CommandError>(&mut group, &order.plan, |measured| Ok(say(&measured)?))
+}
+
+#[cfg(unix)]
+fn sharing(rank: usize, order: &Order) -> Result<Group, CommandError> {
+    use thinwire_collective::shared;
+    let folder = Path::new(shared::FOLDER);
+    Ok(shared::group(folder, order.run, rank, order.ranks, &Settings::default())?)
+}
+
+#[cfg(not(unix))]
+fn sharing(_: usize, _: &Order) -> Result<Group, CommandError> {
+    Err("processes cannot share memory on this system".into())
+}
+
+/// Tells where it listens, hears where the others do, and joins them.
+fn linked(rank: usize, order: &Order, host: &str) -> Result<Group, CommandError> {
     let key = SecretKey::generate();
     let listeners = (0..order.ranks)
-        .map(|other| (other > rank).then(|| Listener::bind(&format!("{}:0", order.address))).transpose())
+        .map(|other| (other > rank).then(|| Listener::bind(&format!("{host}:0"))).transpose())
         .collect::<Result<Vec<_>, _>>()?;
     let addresses = listeners.iter().map(|l| Some(l.as_ref()?.local_addr().to_string())).collect();
     say(&Listening { key: key.public(), addresses })?;
     let others: Vec<Listening> = hear()?;
-    // Whoever started it holds the other end: when that dies, however it dies, so does this process.
+    end_with_input();
+    let links = join(rank, order, &key, &listeners, &others)?;
+    Ok(links::group(rank, order.run, links, &Settings::default())?)
+}
+
+/// Whoever started this process holds the other end of its input: when that one dies, however it dies, so does this one.
+fn end_with_input() {
     thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());
         process::exit(1);
     });
-    let links = join(rank, &order, &key, &listeners, &others)?;
-    let mut group = links::group(rank, order.run, links, &Settings::default())?;
-    measure::<CommandError>(&mut group, &order.plan, |measured| Ok(say(&measured)?))
 }
 
 /// A link with each other rank. Pairs of ranks are joined in the same order everywhere, so that none waits in vain.

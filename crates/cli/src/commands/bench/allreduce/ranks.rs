@@ -1,4 +1,4 @@
-//! Thinwire's ranks: threads of this process, or processes joined by links.
+//! Thinwire's ranks: threads of this process, or processes joined by links or by memory.
 
 use std::env;
 use std::sync::mpsc::{Sender, channel};
@@ -11,7 +11,7 @@ use super::case::Plan;
 use super::collect::{Collected, follow};
 use super::measure::{Measured, measure};
 use super::place::Place;
-use super::rank::{Listening, Order};
+use super::rank::{Carrier, Listening, Order};
 use super::workers::{Start, Workers};
 use crate::error::CommandError;
 
@@ -43,30 +43,50 @@ pub(super) fn threads(
     })
 }
 
-/// The same for processes at `place`.
-pub(super) fn processes(
+/// The same for processes at `place`, joined by links.
+pub(super) fn linked(
     place: Place<'_>,
     ranks: usize,
     plan: &Plan,
     done: impl FnMut(Vec<Measured>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let program = env::current_exe()?;
-    let run = RunId::random();
-    let start = |rank| {
-        let mut command = place.command(rank, &program);
-        command.args(["bench", "allreduce-rank", &rank.to_string()]);
-        let order = Order { ranks, run, address: place.address(rank), plan: plan.clone() };
-        let order = Some(serde_json::to_string(&order)?);
-        Ok(Start { name: format!("rank {rank}"), command, order })
-    };
-    let mut workers = Workers::start((0..ranks).map(start).collect::<Result<Vec<_>, CommandError>>()?)?;
+    let mut workers = start(place, ranks, plan, |rank| Carrier::Links(place.address(rank)))?;
+    let patience = plan.patience(place.rate());
     let mut listening: Vec<Option<Listening>> = (0..ranks).map(|_| None).collect();
     while listening.iter().any(Option::is_none) {
-        let (rank, line) =
-            workers.next(plan.patience(place.rate()))?.ok_or("the ranks ended without a result")?;
+        let (rank, line) = workers.next(patience)?.ok_or("the ranks ended without a result")?;
         listening[rank] = Some(serde_json::from_str(&line).map_err(|_| workers.nonsense(rank, &line))?);
     }
     let everyone = serde_json::to_string(&listening)?;
-    (0..ranks).for_each(|rank| workers.tell(rank, &everyone));
-    follow(&mut workers, ranks, plan.patience(place.rate()), done)
+    for rank in 0..ranks {
+        workers.tell(rank, &everyone);
+    }
+    follow(&mut workers, ranks, patience, done)
+}
+
+/// The same for processes that share memory.
+pub(super) fn sharing(
+    ranks: usize,
+    plan: &Plan,
+    done: impl FnMut(Vec<Measured>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let mut workers = start(Place::Here, ranks, plan, |_| Carrier::Shared)?;
+    follow(&mut workers, ranks, plan.patience(None), done)
+}
+
+fn start(
+    place: Place<'_>,
+    ranks: usize,
+    plan: &Plan,
+    carrier: impl Fn(usize) -> Carrier,
+) -> Result<Workers, CommandError> {
+    let (program, run) = (env::current_exe()?, RunId::random());
+    let start = |rank: usize| {
+        let mut command = place.command(rank, &program);
+        command.args(["bench", "allreduce-rank", &rank.to_string()]);
+        let order = Order { ranks, run, carrier: carrier(rank), plan: plan.clone() };
+        Ok(Start { name: format!("rank {rank}"), command, order: Some(serde_json::to_string(&order)?) })
+    };
+    let all = (0..ranks).map(start).collect::<Result<Vec<_>, CommandError>>()?;
+    Ok(Workers::start(all)?)
 }

@@ -15,7 +15,7 @@ use super::medium::{Local, Medium};
 use super::memory::{self, TooLarge};
 use super::peers::{Missing, Peer, PeerCase, PeerName, PeerPlan};
 use super::place::Place;
-use super::ranks::{processes, threads};
+use super::ranks::{linked, sharing, threads};
 use super::report::{LinkRates, Report};
 use super::row::Row;
 use crate::error::{CommandError, one_line, say};
@@ -82,6 +82,9 @@ impl Session {
             Medium::Local(Local::Memory) => {
                 threads(ranks, &self.plan, |found| self.add(medium, &found, &mut report.rows))
             }
+            Medium::Local(Local::Shared) => {
+                sharing(ranks, &self.plan, |found| self.add(medium, &found, &mut report.rows))
+            }
             Medium::Local(Local::Loopback) => self.measure_at(Place::Here, medium, ranks, peers, report),
             Medium::Links(rate) => {
                 let network = Network::star(ranks, rate)?;
@@ -105,7 +108,7 @@ impl Session {
         report: &mut Report,
     ) -> Result<(), CommandError> {
         let first = report.rows.len();
-        processes(place, ranks, &self.plan, |found| self.add(medium, &found, &mut report.rows))?;
+        linked(place, ranks, &self.plan, |found| self.add(medium, &found, &mut report.rows))?;
         for (name, peer) in peers {
             let plan = self.plan_of(peer, place);
             let measured = peer.run(place, ranks, &plan, |found| {

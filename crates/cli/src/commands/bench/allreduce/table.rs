@@ -25,13 +25,15 @@ pub(super) fn table(rows: &[Row]) -> String {
     let lines: Vec<[String; HEADERS.len()]> =
         std::iter::once(HEADERS.map(str::to_owned)).chain(rows.iter().map(cells)).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    // What no row has is left out.
+    let columns: Vec<usize> =
+        (0..HEADERS.len()).filter(|&column| lines[1..].iter().any(|line| !line[column].is_empty())).collect();
     let mut text = String::new();
     for line in &lines {
-        let cells: Vec<String> = line
+        let cells: Vec<String> = columns
             .iter()
-            .enumerate()
-            .map(|(column, cell)| {
-                let width = width(column);
+            .map(|&column| {
+                let (cell, width) = (&line[column], width(column));
                 if column < TEXT { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
             })
             .collect();

@@ -55,7 +55,7 @@ impl Wire {
     fn rounding(self, magnitude: f64) -> f64 {
         match self {
             Self::F32 => 0.0,
-            Self::Bf16 => magnitude / 512.0,
+            Self::Bf16 => magnitude / 256.0, // half of the last of 8 binary digits
             // Half a step: that of the coarsest grid, the symmetric one. Scale and zero point are rounded to f16.
             Self::Group(settings) => {
                 let step = magnitude / f64::from((1_u32 << (settings.bits - 1)) - 1);

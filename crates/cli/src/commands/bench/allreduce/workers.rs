@@ -141,7 +141,8 @@ fn failure(line: &str) -> Option<String> {
 }
 
 fn speaks_of_another(reason: &str) -> bool {
-    [" gave up: ", "the link with rank ", " has left the group"].iter().any(|said| reason.contains(said))
+    let said = [" gave up: ", "the link with rank ", " has left the group", "the process of rank "];
+    said.iter().any(|said| reason.contains(said))
 }
 
 impl Worker {
@@ -212,7 +213,7 @@ fn tail(mut from: impl Read) -> String {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     fn start(scripts: &[&str]) -> Workers {
         let all = scripts.iter().enumerate().map(|(rank, script)| {
