@@ -26,22 +26,22 @@ impl Sharing {
 #[derive(Debug)]
 pub(super) struct Groups {
     ends: Vec<Arc<TensorGroup>>,
-    exact: bool,
+    all_reduce: AllReduceSpec,
 }
 
 impl Groups {
     pub(super) fn new(sharing: Sharing) -> Result<Self, EvaluateError> {
         let Sharing { ranks, all_reduce } = sharing;
-        let exact = ranks.get() == 1 || all_reduce == AllReduceSpec::Exact;
-        if ranks.get() == 1 {
-            return Ok(Self { ends: Vec::new(), exact });
-        }
-        let groups = memory::group(ranks.get(), &Settings::default())?;
-        let ends: Vec<_> = groups.into_iter().map(|group| TensorGroup::new(group, all_reduce)).collect();
-        for end in &ends {
+        let groups = match ranks.get() {
+            1 => Vec::new(),
+            ranks => memory::group(ranks, &Settings::default())?,
+        };
+        let end = |group| {
+            let end = TensorGroup::new(group, all_reduce);
             end.measure_errors();
-        }
-        Ok(Self { ends, exact })
+            end
+        };
+        Ok(Self { ends: groups.into_iter().map(end).collect(), all_reduce })
     }
 
     /// That of a rank.
@@ -51,7 +51,7 @@ impl Groups {
 
     /// Whether nothing is lost in the sums.
     pub(super) fn are_exact(&self) -> bool {
-        self.exact
+        self.ends.is_empty() || self.all_reduce == AllReduceSpec::Exact
     }
 
     /// From now on sums are exact and not counted, or as they were made to be.

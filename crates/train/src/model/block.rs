@@ -5,8 +5,9 @@ use thinwire_ops::{gelu_tanh, swiglu};
 
 use super::attention::{Heads, Rotary};
 use super::cache::LayerCache;
-use super::linear::{Bias, Linear, Share};
+use super::linear::{Bias, Linear};
 use super::norm::Norm;
+use super::share::Share;
 use super::{Architecture, Leaves, ParamSet};
 use crate::config::Family;
 use crate::tensor_parallel::Site;

@@ -1,12 +1,11 @@
 //! Linear layers over the last dimension.
 
-use std::ops::Range;
-
 use burn::tensor::Tensor;
 use thinwire_ops::{WeightLayout, linear};
 
 use super::lora::Adapter;
-use super::{Architecture, Init, Leaves, Matrix, ParamSet, Slice, Vector};
+use super::share::Share;
+use super::{Architecture, Init, Leaves, Matrix, ParamSet, Vector};
 use crate::tensor_parallel::Site;
 
 /// `y = x W (+ b)`, and what an adapter adds.
@@ -25,27 +24,6 @@ pub(crate) enum Bias {
     Without,
 }
 
-/// A rank's share of a layer's weight, seen as `[in, out]`.
-#[derive(Clone, Debug)]
-pub(crate) enum Share {
-    /// Some of the results, from all inputs.
-    Columns(Vec<Range<usize>>),
-    /// A summand of all results, from some of the inputs.
-    Rows(Range<usize>),
-}
-
-impl Share {
-    /// That of the weight `shape: [in, out]`, as it is stored.
-    fn of_weight(&self, [fan_in, fan_out]: [usize; 2], layout: WeightLayout) -> Slice {
-        let (of_in, of_out) = if layout == WeightLayout::InOut { (0, 1) } else { (1, 0) };
-        let shape = if layout == WeightLayout::InOut { [fan_in, fan_out] } else { [fan_out, fan_in] };
-        match self {
-            Self::Columns(ranges) => Slice::along(shape, of_out, ranges),
-            Self::Rows(range) => Slice::along(shape, of_in, std::slice::from_ref(range)),
-        }
-    }
-}
-
 impl Linear {
     /// The rank's `share` of the layer of module `name`, its weight stored as the family does. It has an adapter if `arch` says
     /// so.
@@ -61,11 +39,8 @@ impl Linear {
         let layout = arch.weight_layout();
         let slice = share.of_weight([fan_in, fan_out], layout);
         let weight = params.weight(format!("{name}.weight"), slice, Init::Normal(std));
-        let slice = match share {
-            Share::Columns(ranges) => Slice::along([fan_out], 0, ranges),
-            Share::Rows(_) => Slice::from([fan_out]),
-        };
-        let bias = (bias == Bias::With).then(|| params.vector(format!("{name}.bias"), slice, Init::Zeros));
+        let mut vector = || params.vector(format!("{name}.bias"), share.of_bias(fan_out), Init::Zeros);
+        let bias = (bias == Bias::With).then(&mut vector);
         let lora = arch.lora.as_ref().filter(|lora| lora.adapts(name));
         let adapter = lora.map(|lora| Adapter::new(params, name, [fan_in, fan_out], lora, share));
         Self { weight, bias, layout, adapter }

@@ -4,6 +4,7 @@ mod architecture;
 mod attention;
 mod block;
 mod cache;
+mod columns;
 mod embedding;
 mod head;
 mod init;
@@ -13,6 +14,7 @@ mod lora;
 mod norm;
 mod params;
 mod shard;
+mod share;
 mod slice;
 mod unit;
 

@@ -25,10 +25,9 @@ impl Norm {
 
     /// The same norm of what a rank alone has, so that its gradient is a summand.
     pub(crate) fn of_share(self, params: &mut ParamSet) -> Self {
-        [Some(self.weight), self.bias]
-            .into_iter()
-            .flatten()
-            .for_each(|vector| params.see_part_of_vector(vector));
+        for vector in [Some(self.weight), self.bias].into_iter().flatten() {
+            params.see_part_of_vector(vector);
+        }
         self
     }
 

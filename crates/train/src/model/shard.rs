@@ -73,9 +73,9 @@ impl Shard {
         Ok((0..ranks).map(|rank| Self { rank, ranks }).collect())
     }
 
-    /// The share of another rank.
-    pub(super) fn of_rank(self, rank: usize) -> Self {
-        Self { rank, ..self }
+    /// The shares of all ranks.
+    pub(super) fn of_all_ranks(self) -> impl Iterator<Item = Self> {
+        (0..self.ranks).map(move |rank| Self { rank, ..self })
     }
 
     /// This rank.

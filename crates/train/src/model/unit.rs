@@ -10,7 +10,7 @@ use super::block::Block;
 use super::cache::KvCache;
 use super::embedding::Embedding;
 use super::head::Head;
-use super::{Architecture, GradientSums, Leaves, ParamSet, Parameter, Shard, token_losses};
+use super::{Architecture, GradientSums, Leaves, ParamSet, Parameter, Shard, columns, token_losses};
 use crate::config::{Dtype, Unit};
 use crate::tensor_parallel::TensorGroup;
 
@@ -155,27 +155,12 @@ impl Part {
         group.cross_entropy(logits, first, targets, self.arch.vocab)
     }
 
-    /// All ranks' columns of `logits`, row-major rows of this rank's ids.
+    /// The logits of the whole vocabulary, row-major, of which `logits` are this rank's columns.
     pub fn whole_logits(&self, logits: Vec<f32>) -> Vec<f32> {
-        let Some(group) = self.group() else { return logits };
-        let (shard, vocab) = (self.params.shard(), self.arch.vocab);
-        let (own, widest) = (shard.share(vocab).len(), vocab.div_ceil(shard.ranks()));
-        // As many for every rank: some have one column fewer.
-        let mut padded = Vec::with_capacity(logits.len() / own * widest);
-        for row in logits.chunks_exact(own) {
-            padded.extend_from_slice(row);
-            padded.resize(padded.len() + widest - own, 0.0);
+        match self.group() {
+            Some(group) => columns::gather(group, self.params.shard(), self.arch.vocab, &logits),
+            None => logits,
         }
-        let all = group.gather(&padded);
-        let rows = logits.len() / own;
-        let mut whole = Vec::with_capacity(rows * vocab);
-        for row in 0..rows {
-            for (rank, shares) in all.chunks_exact(padded.len()).enumerate() {
-                let columns = shard.of_rank(rank).share(vocab).len();
-                whole.extend_from_slice(&shares[row * widest..][..columns]);
-            }
-        }
-        whole
     }
 
     /// All parameters of the part.

@@ -35,6 +35,9 @@ pub enum Extended {
 }
 
 /// A stage's part of the model with the micro-batches it has in flight.
+///
+/// If the part is one rank's share, all ranks make the same calls in the same order, and ask
+/// [`TensorGroup::check`](crate::tensor_parallel::TensorGroup::check) what a pass is worth.
 #[derive(Debug)]
 pub struct Compute {
     part: Part,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use thinwire_train::config::Dtype;
 use thinwire_train::model::{Architecture, Slice};
 use thinwire_train::pipeline::{Compute, Extended};
 
@@ -126,6 +127,31 @@ fn ranks_generate_what_one_does() {
             for (found, expected) in found[0].iter().zip(&expected) {
                 close(found, expected, &format!("{:?} on {ranks} ranks", arch.family));
             }
+        }
+    }
+}
+
+#[test]
+fn activations_in_bf16_are_shared_too() {
+    for arch in architectures() {
+        let losses = |mut stages: Vec<Compute>| {
+            for stage in &mut stages {
+                stage.part_mut().params_mut().set_dtype(Dtype::Bf16);
+            }
+            let losses = train(&mut stages);
+            gradients(&mut stages);
+            losses
+        };
+        let expected = losses(vec![alone(&arch)]);
+        let found = share(&arch, 2, "exact", 1, |stages, group| {
+            let losses = losses(stages);
+            group.check().unwrap();
+            losses
+        });
+        assert_eq!(found[0], found[1], "{:?}", arch.family);
+        for (found, expected) in found[0].iter().zip(expected) {
+            // Half of what one rounding to 8 bits may do.
+            assert!((found / expected - 1.0).abs() < 1.0 / 512.0, "{:?}: {found}, {expected}", arch.family);
         }
     }
 }
