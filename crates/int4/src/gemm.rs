@@ -25,7 +25,7 @@ use crate::matrix::{check_equal, check_len, elements};
 use crate::simd::{Kernel, Simd};
 use crate::{Int4Error, Isa};
 use microkernel::{Microkernel, UseMicrokernel, Width};
-use output::{Exact, Output};
+use output::{Exact, Output, Scaled};
 use panels::{Depth, Panels};
 
 /// Tiles of a block of the output, each way.
@@ -47,6 +47,23 @@ pub fn product(isa: Isa, a: Operand<'_>, b: Operand<'_>, out: &mut [i32]) -> Res
     check_len("product", &shape, out.len(), elements("product", &shape)?)?;
     let job = Job { a, segments: &[a.depth()], rows: None, output: Exact };
     multiply(isa, &[job], b, out)
+}
+
+/// `scale A B^T` of `a` `[M, K]` and `b` `[N, K]` into `out` `[M, N]`, row-major: the exact product, rounded once to f32 and scaled.
+///
+/// # Errors
+/// As [`product`].
+pub fn scaled_product(
+    isa: Isa,
+    a: Operand<'_>,
+    b: Operand<'_>,
+    scale: f32,
+    out: &mut [f32],
+) -> Result<(), Int4Error> {
+    let shape = [a.outputs(), b.outputs()];
+    check_len("product", &shape, out.len(), elements("product", &shape)?)?;
+    let output = Scaled { segments: &[scale], rows: &[], add: false };
+    multiply(isa, &[Job { a, segments: &[a.depth()], rows: None, output }], b, out)
 }
 
 /// The exact products of as many pairs of operands into `out` `[batch, M, N]`; all of one shape.

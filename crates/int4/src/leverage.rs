@@ -87,8 +87,8 @@ impl Weight {
     }
 }
 
-/// The probability nearest to `probability` whose reciprocal is a [`Weight`], at most a sixteenth from it; 0 for 0. Rows are drawn with
-/// these, so the products are unbiased exactly.
+/// The probability that a row is drawn with: near `probability`, a sixteenth off at most, with a reciprocal of `m / 8 * 2^e`, `m` from 8 to 15.
+/// 0 for 0. What is kept counts as often as that reciprocal says, so the products are unbiased exactly.
 pub fn drawn_probability(probability: f64) -> f64 {
     if probability == 0.0 { 0.0 } else { 1.0 / f64::from(Weight::nearest(probability).get()) }
 }

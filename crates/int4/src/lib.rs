@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod baseline;
 mod bits;
 mod error;
 mod gemm;
@@ -15,9 +16,10 @@ mod rows;
 mod simd;
 mod split;
 
+pub use baseline::{EightBit, Outliers, Rounding};
 pub use bits::BitMatrix;
 pub use error::Int4Error;
-pub use gemm::{Operand, product, product_batched};
+pub use gemm::{Operand, product, product_batched, scaled_product};
 pub use hadamard::{Block, hadamard};
 pub use isa::Isa;
 pub use leverage::{Sampling, drawn_probability, probabilities};

@@ -132,8 +132,8 @@ impl Int4Matrix {
 /// A borrowed matrix of 8-bit codes, row-major.
 #[derive(Debug, Clone, Copy)]
 pub struct Int8View<'a> {
-    shape: [usize; 2],
-    codes: &'a [i8],
+    pub(crate) shape: [usize; 2],
+    pub(crate) codes: &'a [i8],
 }
 
 impl<'a> Int8View<'a> {

@@ -23,6 +23,35 @@ pub(crate) fn scratch(columns: usize) -> Vec<f32> {
     vec![0.0; columns.next_multiple_of(LANES)]
 }
 
+/// The largest magnitude in `x`, 0 if it is empty, or NaN if it has an infinity or NaN.
+pub(crate) fn largest_magnitude(isa: Isa, x: &[f32]) -> f32 {
+    // Of NaN and another, `f32::max` gives the other.
+    let larger = |a: f32, b: f32| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) };
+    x.par_chunks(TASK).map(|x| isa.run(Largest(x))).reduce(|| 0.0, larger)
+}
+
+struct Largest<'a>(&'a [f32]);
+
+impl Kernel for Largest<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> f32 {
+        let (vectors, tail) = self.0.as_chunks::<LANES>();
+        let mut last = [0.0; LANES];
+        last[..tail.len()].copy_from_slice(tail);
+        let mut largest = simd.splat(0.0);
+        // What is no number leaves NaN in it.
+        let mut zero = simd.splat(0.0);
+        for values in vectors.iter().chain([&last]) {
+            let v = simd.load(values);
+            zero = simd.add(zero, simd.sub(v, v));
+            largest = simd.max(simd.abs(v), largest);
+        }
+        simd.largest(largest) + simd.sum(zero)
+    }
+}
+
 /// The `N` bytes of vector `i` of a packed row, zeros behind its end.
 #[inline(always)]
 pub(crate) fn vector_bytes<const N: usize>(row: &[u8], i: usize) -> [u8; N] {
@@ -35,9 +64,9 @@ pub(crate) fn vector_bytes<const N: usize>(row: &[u8], i: usize) -> [u8; N] {
     padded
 }
 
-/// Writes the bytes of vector `i` of a packed row, as far as that goes.
+/// Writes the bytes of vector `i` of a row, as far as that goes.
 #[inline(always)]
-pub(crate) fn write_vector<const N: usize>(row: &mut [u8], i: usize, bytes: [u8; N]) {
+pub(crate) fn write_vector<T: Copy, const N: usize>(row: &mut [T], i: usize, bytes: [T; N]) {
     let row = row.get_mut(i * N..).unwrap_or_default();
     if let Some(whole) = row.first_chunk_mut() {
         *whole = bytes;

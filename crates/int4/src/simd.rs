@@ -70,6 +70,9 @@ pub(crate) trait Simd: Copy {
     /// The inverse of [`Simd::pack`].
     fn unpack(self, bytes: [u8; CODE_BYTES]) -> Self::Floats;
 
+    /// Sixteen integers from -128 to 127.
+    fn to_bytes(self, v: Self::Floats) -> [i8; LANES];
+
     /// `start`, `start + 1`, …
     fn count_from(self, start: u32) -> Self::Ints;
     fn xor(self, v: Self::Ints, value: u32) -> Self::Ints;

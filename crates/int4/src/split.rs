@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::lsq::LARGEST;
 use crate::matrix::{check_len, elements};
 use crate::random::Key;
-use crate::rows::{rows_of_task, scratch, vector_bytes, write_vector};
+use crate::rows::{largest_magnitude, rows_of_task, scratch, vector_bytes, write_vector};
 use crate::simd::{CODE_BYTES, Kernel, LANES, Simd};
 use crate::{Int4Error, Int4Matrix, Isa};
 
@@ -36,7 +36,7 @@ impl SplitGradient {
             return Err(Int4Error::TooLarge { what: "gradient", shape: shape.to_vec() });
         }
         let mut codes = Int4Matrix::zeros([2 * rows, columns])?;
-        let steps = steps(isa, dy, columns);
+        let steps = steps(isa, dy);
         if !dy.is_empty() {
             let task = rows_of_task(columns);
             let bytes = columns.div_ceil(2);
@@ -71,37 +71,11 @@ impl SplitGradient {
 }
 
 /// The upper and the lower step for a gradient.
-fn steps(isa: Isa, dy: &[f32], columns: usize) -> [f32; 2] {
-    let task = rows_of_task(columns) * columns.max(1);
-    let largest = dy.par_chunks(task).map_init(|| scratch(columns), |_, dy| isa.run(Largest(dy)));
-    // Of NaN and another, `f32::max` gives the other.
-    let larger = |a: f32, b: f32| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) };
-    let upper = largest.reduce(|| 0.0, larger) / LARGEST;
+fn steps(isa: Isa, dy: &[f32]) -> [f32; 2] {
+    let upper = largest_magnitude(isa, dy) / LARGEST;
     let lower = upper / FINER;
     // A step that is not normal has no reciprocal.
     if lower < f32::MIN_POSITIVE { [0.0; 2] } else { [upper, lower] }
-}
-
-/// The largest magnitude, or NaN if there is an infinity or NaN.
-struct Largest<'a>(&'a [f32]);
-
-impl Kernel for Largest<'_> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> f32 {
-        let (vectors, tail) = self.0.as_chunks::<LANES>();
-        let mut largest = simd.splat(0.0);
-        let mut zero = simd.splat(0.0);
-        let mut last = [0.0; LANES];
-        last[..tail.len()].copy_from_slice(tail);
-        for values in vectors.iter().chain([&last]) {
-            let v = simd.load(values);
-            zero = simd.add(zero, simd.sub(v, v));
-            largest = simd.max(simd.abs(v), largest);
-        }
-        simd.largest(largest) + simd.sum(zero)
-    }
 }
 
 struct SplitRows<'a> {

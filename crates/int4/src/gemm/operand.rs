@@ -1,3 +1,5 @@
+#![expect(clippy::inline_always, reason = "kernels are compiled inside each instruction set's entry")]
+
 use crate::matrix::check_equal;
 use crate::{Int4Error, Int4View, Int8View};
 
@@ -95,7 +97,7 @@ impl<'a> Operand<'a> {
     }
 
     /// Codes `first..first + out.len()` of row `i`; `first` is even.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unpack(&self, i: usize, first: usize, out: &mut [i8]) {
         let row = self.rows.map_or(i, |rows| rows[i] as usize);
         match self.codes {
@@ -122,7 +124,7 @@ impl Codes<'_> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_nibbles(bytes: &[u8], out: &mut [i8]) {
     let low = |byte: u8| ((byte & 15) ^ 8).wrapping_sub(8).cast_signed();
     let high = |byte: u8| ((byte >> 4) ^ 8).wrapping_sub(8).cast_signed();

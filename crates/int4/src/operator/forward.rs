@@ -1,6 +1,5 @@
-use crate::gemm::output::Scaled;
-use crate::gemm::{Job, multiply};
-use crate::matrix::{check_equal, check_len, elements};
+use crate::gemm::scaled_product;
+use crate::matrix::check_equal;
 use crate::quantize::Quantized;
 use crate::{Int4Error, Isa};
 
@@ -12,9 +11,6 @@ use crate::{Int4Error, Isa};
 pub fn forward(isa: Isa, x: &Quantized, w: &Quantized, y: &mut [f32]) -> Result<(), Int4Error> {
     check_equal("columns of the input and the weight", x.shape()[1], w.shape()[1])?;
     check_equal("Hadamard blocks of the input and the weight", x.block().size(), w.block().size())?;
-    let shape = [x.shape()[0], w.shape()[0]];
-    check_len("output", &shape, y.len(), elements("output", &shape)?)?;
-    let output = Scaled { segments: &[x.scale() * w.scale()], rows: &[], add: false };
-    let job = Job { a: x.codes().view().into(), segments: &[x.shape()[1]], rows: None, output };
-    multiply(isa, &[job], w.codes().view().into(), y)
+    let scale = x.scale() * w.scale();
+    scaled_product(isa, x.codes().view().into(), w.codes().view().into(), scale, y)
 }

@@ -64,6 +64,15 @@ fn run<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
     kernel.run(simd)
 }
 
+/// Sixteen integers as bytes.
+#[target_feature(enable = "avx2")]
+fn to_bytes(v: [__m256; 2]) -> __m128i {
+    // Packing works on 128-bit halves: lanes 0-3 and 8-11, then 4-7 and 12-15.
+    let words = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+    let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(words);
+    _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words))
+}
+
 impl Simd for Avx2 {
     type Floats = [__m256; 2];
     type Ints = [__m256i; 2];
@@ -176,15 +185,19 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn pack(self, v: [__m256; 2]) -> [u8; CODE_BYTES] {
         avx2!({
-            // Packing works on 128-bit halves: lanes 0-3 and 8-11, then 4-7 and 12-15.
-            let words = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
-            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(words);
-            let codes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
-            let nibbles = _mm_and_si128(codes, _mm_set1_epi8(15));
+            let nibbles = _mm_and_si128(to_bytes(v), _mm_set1_epi8(15));
             // Low nibble plus 16 times the high one.
             let bytes = _mm_maddubs_epi16(nibbles, _mm_set1_epi16(0x1001));
             _mm_cvtsi128_si64(_mm_packus_epi16(bytes, bytes)).to_le_bytes()
         })
+    }
+
+    #[inline(always)]
+    fn to_bytes(self, v: [__m256; 2]) -> [i8; LANES] {
+        let mut bytes = [0_i8; LANES];
+        // SAFETY: feature as above; 16 bytes are written, the array's size.
+        unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), to_bytes(v)) }
+        bytes
     }
 
     #[inline(always)]

@@ -169,6 +169,17 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn to_bytes(self, v: __m512) -> [i8; LANES] {
+        let mut bytes = [0_i8; LANES];
+        // SAFETY: feature as above; 16 bytes are written, the array's size.
+        unsafe {
+            let codes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v));
+            _mm_storeu_si128(bytes.as_mut_ptr().cast(), codes);
+        }
+        bytes
+    }
+
+    #[inline(always)]
     fn count_from(self, start: u32) -> __m512i {
         avx512!(_mm512_add_epi32(
             _mm512_set1_epi32(start.cast_signed()),

@@ -77,6 +77,14 @@ fn run<K: Kernel>(simd: Neon, kernel: K) -> K::Output {
 /// Bit `i` of each lane `i` of a register.
 const BITS: [u32; 4] = [1, 2, 4, 8];
 
+/// Sixteen integers as bytes.
+#[target_feature(enable = "neon")]
+fn to_bytes([a, b, c, d]: [float32x4_t; 4]) -> int8x16_t {
+    let first = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a)), vmovn_s32(vcvtnq_s32_f32(b)));
+    let second = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(c)), vmovn_s32(vcvtnq_s32_f32(d)));
+    vcombine_s8(vmovn_s16(first), vmovn_s16(second))
+}
+
 impl Simd for Neon {
     type Floats = [float32x4_t; 4];
     type Ints = [uint32x4_t; 4];
@@ -199,13 +207,19 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn pack(self, v: [float32x4_t; 4]) -> [u8; CODE_BYTES] {
-        let [a, b, c, d] = map!(v, |v| vmovn_s32(vcvtnq_s32_f32(v)));
         neon!({
-            let codes = vcombine_s8(vmovn_s16(vcombine_s16(a, b)), vmovn_s16(vcombine_s16(c, d)));
-            let nibbles = vandq_u8(vreinterpretq_u8_s8(codes), vdupq_n_u8(15));
+            let nibbles = vandq_u8(vreinterpretq_u8_s8(to_bytes(v)), vdupq_n_u8(15));
             let bytes = vorrq_u8(vuzp1q_u8(nibbles, nibbles), vshlq_n_u8::<4>(vuzp2q_u8(nibbles, nibbles)));
             vget_lane_u64::<0>(vreinterpret_u64_u8(vget_low_u8(bytes))).to_le_bytes()
         })
+    }
+
+    #[inline(always)]
+    fn to_bytes(self, v: [float32x4_t; 4]) -> [i8; LANES] {
+        let mut bytes = [0; LANES];
+        // SAFETY: feature as above; 16 bytes are written, the array's size.
+        unsafe { vst1q_s8(bytes.as_mut_ptr(), to_bytes(v)) }
+        bytes
     }
 
     #[inline(always)]

@@ -116,6 +116,11 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn to_bytes(self, v: [f32; LANES]) -> [i8; LANES] {
+        v.map(|v| v.round_ties_even() as i8)
+    }
+
+    #[inline(always)]
     fn count_from(self, start: u32) -> [u32; LANES] {
         std::array::from_fn(|i| start.wrapping_add(i as u32))
     }
