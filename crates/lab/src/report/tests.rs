@@ -47,6 +47,7 @@ fn step(step: u64, loss: f64, seconds: f64) -> StepRecord {
         seconds,
         tokens_per_second: 1000.0 / seconds,
         links: vec![link(0, 1, Direction::Forward, 100 * step), link(1, 0, Direction::Backward, 300)],
+        all_reduces: Vec::new(),
         stages: [0.5, 0.75]
             .into_iter()
             .enumerate()
@@ -77,6 +78,7 @@ fn run_report(final_loss: f64) -> RunReport {
         heldout_perplexity: Some(10.0 * final_loss),
         tokens_per_second: 0.0,
         links: vec![link(0, 1, Direction::Forward, 4.0, 300), link(1, 2, Direction::Forward, 8.0, 100)],
+        all_reduces: Vec::new(),
         steps: 4,
         tokens: 4000,
         seconds: 4.0,

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use thinwire_codec::Codec;
 use thinwire_link::{Link, LinkError};
 
-use super::compute::{Compute, Forwarded, HostTensor};
+use super::compute::{Forwarded, HostTensor};
 use super::error::PipelineError;
 use super::exchange::{EvalDown, Neighbors};
 use super::frames::{Body, Content, FrameKey, Side, Topic};
@@ -18,11 +18,13 @@ use super::neighbor::{Codecs, Neighbor, Terms};
 use super::pass::Pass;
 use super::schedule::{Action, actions};
 use super::stop::Stop;
-use crate::checkpoint::FileEntry;
+use super::team::Team;
+use crate::checkpoint::{FileEntry, TrainedShare};
 use crate::config::{NonFinitePolicy, PipelineSchedule};
 use crate::data::{DataError, MicroBatch};
 use crate::memory::BoundaryMemory;
-use crate::metrics::{LinkReport, Span, StageTimes};
+use crate::metrics::{AllReduceReport, LinkReport, Span, StageTimes};
+use crate::model::Part;
 use crate::optim::{AdamW, RateSchedule};
 
 /// How long a stage that stops tries to tell its neighbours why.
@@ -61,8 +63,7 @@ pub struct Attachment {
 #[derive(Debug)]
 pub struct Engine {
     pub(super) settings: EngineSettings,
-    pub(super) compute: Compute,
-    pub(super) optimizer: AdamW,
+    pub(super) team: Team,
     pub(super) neighbors: Neighbors,
     pub(super) inbox: Inbox,
     /// Codec of a tied matrix's gradient.
@@ -79,8 +80,7 @@ impl Engine {
     /// Starts the links' threads. `tied` is the codec of a tied matrix's gradient.
     pub fn new(
         settings: EngineSettings,
-        compute: Compute,
-        optimizer: AdamW,
+        team: Team,
         tied: Box<dyn Codec>,
         previous: Option<Attachment>,
         next: Option<Attachment>,
@@ -99,8 +99,7 @@ impl Engine {
         Self {
             inbox,
             settings,
-            compute,
-            optimizer,
+            team,
             neighbors,
             tied,
             tracer,
@@ -111,14 +110,34 @@ impl Engine {
         }
     }
 
-    /// The stage's part of the model, and its optimizer.
-    pub fn state(&self) -> (&crate::model::Part, &AdamW) {
-        (self.compute.part(), &self.optimizer)
+    /// The stage's part of the model, and its optimizer: rank 0's share of them.
+    pub fn state(&self) -> (&Part, &AdamW) {
+        self.team.state()
     }
 
-    /// The same, to be restored from a checkpoint.
-    pub fn state_mut(&mut self) -> (&mut crate::model::Part, &mut AdamW) {
-        (self.compute.part_mut(), &mut self.optimizer)
+    /// The same, to be changed.
+    pub fn state_mut(&mut self) -> (&mut Part, &mut AdamW) {
+        self.team.state_mut()
+    }
+
+    /// What each rank trains and its optimizer's state, by rank. Values are shared with the ranks until their next update.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn shares(&mut self) -> Result<Vec<TrainedShare>, PipelineError> {
+        self.team.shares()
+    }
+
+    /// Has every rank change its share of the stage's part and optimizer, at the same time: what `change` gives on rank 0, or the
+    /// error of the first rank that has any.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn change<T: Send + 'static, E: Send + 'static>(
+        &mut self,
+        change: impl Fn(&mut Part, &mut AdamW) -> Result<T, E> + Clone + Send + 'static,
+    ) -> Result<Result<T, E>, PipelineError> {
+        self.team.change(change)
     }
 
     /// What the stage remembers at its boundaries, of all frames of the steps and evaluations that are over.
@@ -160,7 +179,7 @@ impl Engine {
             }
         };
         let begin = Instant::now();
-        let forwarded = self.compute.forward(index, batch, entered, pass.weight);
+        let forwarded = self.team.forward(index, batch, entered, pass.weight)?;
         self.clock.compute +=
             self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
         match forwarded {
@@ -195,14 +214,14 @@ impl Engine {
             },
         };
         if pass.is_lost(index) {
-            self.compute.forget(index);
+            self.team.forget(index)?;
             return match &self.neighbors.previous {
                 Some(previous) => delivered(previous.send_poisoned(key), &mut self.inbox),
                 None => Ok(()),
             };
         }
         let begin = Instant::now();
-        let gradient = self.compute.backward(index, upstream);
+        let gradient = self.team.backward(index, upstream)?;
         self.clock.compute +=
             self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
         match (&self.neighbors.previous, gradient) {
@@ -234,7 +253,7 @@ impl Engine {
                 Entered::Lost { .. } => unreachable!("evaluation frames are never poisoned"),
             };
             let begin = Instant::now();
-            let forwarded = self.compute.evaluate(&batch, entered);
+            let forwarded = self.team.evaluate(&batch, entered)?;
             let time = self.tracer.record("compute", "evaluate", begin, step, Some(key.index));
             self.clock.compute += time.as_secs_f64();
             match forwarded {
@@ -360,6 +379,14 @@ impl Engine {
     /// What the outgoing directions have carried so far.
     pub fn links(&self) -> Vec<LinkReport> {
         self.neighbors.iter().map(Neighbor::report).collect()
+    }
+
+    /// What the ranks have sent each other so far, activations first; nothing for one rank.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn all_reduces(&mut self) -> Result<Vec<AllReduceReport>, PipelineError> {
+        self.team.all_reduces()
     }
 
     /// What the threads did since the last call.
