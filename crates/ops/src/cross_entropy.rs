@@ -7,6 +7,7 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops};
 
+use crate::HostFn;
 use crate::extension::FusedOps;
 use crate::kernel::cross_entropy::{self as kernel, RowLoss};
 use crate::profile::{Operator, Pass, time};
@@ -27,6 +28,28 @@ pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     Tensor::from_dispatch(Dispatch::cross_entropy(logits.into_dispatch(), targets))
 }
 
+/// [`cross_entropy`] of logits whose columns are shared by several ranks: `logits: [rows, columns]` are those of the
+/// vocabulary's columns from `first` on, `targets` are columns of the whole vocabulary of `vocab`.
+///
+/// What a rank's columns add to a row's loss comes down to three numbers: their largest logit, the sum of their exponentials
+/// beside it, and the target's logit. `gather` turns the `3 * rows` numbers of this rank into those of all ranks, one behind the
+/// other. They are joined in this order, so every rank has the same bits. The backward pass needs nobody else.
+///
+/// # Panics
+/// When the counts differ, a target is no column, or `gather` gives no multiple of `3 * rows` numbers.
+pub fn cross_entropy_of_columns(
+    logits: Tensor<2>,
+    first: usize,
+    targets: Tensor<1, Int>,
+    vocab: usize,
+    gather: HostFn,
+) -> Tensor<1> {
+    let targets = indices("cross_entropy", targets, vocab);
+    // One in front of them wraps around, so that it is none of them as one behind them is.
+    let targets = targets.into_iter().map(|target| target.wrapping_sub(first as u32)).collect();
+    Tensor::from_dispatch(Dispatch::cross_entropy_of_columns(logits.into_dispatch(), targets, gather))
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     logits: FlexTensor,
@@ -35,11 +58,30 @@ pub(crate) struct State {
 }
 
 pub(crate) fn forward(logits: FlexTensor, targets: Vec<u32>) -> (FlexTensor, State) {
-    let [rows, vocab] = matrix_shape(&logits);
-    assert_eq!(targets.len(), rows, "cross_entropy: targets for the rows of [{rows}, {vocab}]");
+    lost(logits, targets, kernel::forward)
+}
+
+pub(crate) fn forward_of_columns(
+    logits: FlexTensor,
+    targets: Vec<u32>,
+    gather: &HostFn,
+) -> (FlexTensor, State) {
+    lost(logits, targets, |logits, width, targets| {
+        kernel::join(&gather.call(kernel::shares(logits, width, targets)), targets.len())
+    })
+}
+
+/// What `losses` makes of the values of the logits, the length of a row and the targets.
+fn lost(
+    logits: FlexTensor,
+    targets: Vec<u32>,
+    losses: impl FnOnce(&[f32], usize, &[u32]) -> Vec<RowLoss>,
+) -> (FlexTensor, State) {
+    let [rows, width] = matrix_shape(&logits);
+    assert_eq!(targets.len(), rows, "cross_entropy: targets for the rows of [{rows}, {width}]");
     let _timer = time(Operator::CrossEntropy, Pass::Forward);
     let logits = contiguous(logits);
-    let losses = kernel::forward(values(&wide(&logits)), vocab, &targets);
+    let losses = losses(values(&wide(&logits)), width, &targets);
     let out = from_values(losses.iter().map(|row| row.loss).collect(), [rows]);
     (out, State { logits, targets: Arc::new(targets), losses: Arc::new(losses) })
 }
@@ -47,6 +89,16 @@ pub(crate) fn forward(logits: FlexTensor, targets: Vec<u32>) -> (FlexTensor, Sta
 pub(crate) fn recorded<C: CheckpointStrategy>(logits: TrackedTensor, targets: Vec<u32>) -> TrackedTensor {
     let (logits, node) = logits.into_parts();
     let (out, state) = forward(logits, targets);
+    record::<C, _, 1>(CrossEntropy, [node], state, out)
+}
+
+pub(crate) fn recorded_of_columns<C: CheckpointStrategy>(
+    logits: TrackedTensor,
+    targets: Vec<u32>,
+    gather: &HostFn,
+) -> TrackedTensor {
+    let (logits, node) = logits.into_parts();
+    let (out, state) = forward_of_columns(logits, targets, gather);
     record::<C, _, 1>(CrossEntropy, [node], state, out)
 }
 

@@ -6,8 +6,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Flex, backend_extension};
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 
-use crate::{AttentionShape, GradientSum, RotaryTable, WeightLayout};
-use crate::{activation, attention, cross_entropy, embedding, linear, norm, rotary};
+use crate::{AttentionShape, GradientSum, HostFn, RotaryTable, WeightLayout};
+use crate::{activation, attention, cross_entropy, embedding, host, linear, norm, rotary};
 
 /// One method for each operator; the functions of the same names document them.
 #[backend_extension(Flex, Autodiff)]
@@ -48,6 +48,12 @@ pub(crate) trait FusedOps: Backend {
         shape: AttentionShape,
     ) -> FloatTensor<Self>;
     fn cross_entropy(logits: FloatTensor<Self>, targets: Vec<u32>) -> FloatTensor<Self>;
+    fn cross_entropy_of_columns(
+        logits: FloatTensor<Self>,
+        targets: Vec<u32>,
+        gather: HostFn,
+    ) -> FloatTensor<Self>;
+    fn on_host(x: FloatTensor<Self>, forward: Option<HostFn>, backward: Option<HostFn>) -> FloatTensor<Self>;
 }
 
 impl FusedOps for Flex {
@@ -116,6 +122,22 @@ impl FusedOps for Flex {
     fn cross_entropy(logits: FloatTensor<Self>, targets: Vec<u32>) -> FloatTensor<Self> {
         cross_entropy::forward(logits, targets).0
     }
+
+    fn cross_entropy_of_columns(
+        logits: FloatTensor<Self>,
+        targets: Vec<u32>,
+        gather: HostFn,
+    ) -> FloatTensor<Self> {
+        cross_entropy::forward_of_columns(logits, targets, &gather).0
+    }
+
+    fn on_host(
+        x: FloatTensor<Self>,
+        forward: Option<HostFn>,
+        _backward: Option<HostFn>,
+    ) -> FloatTensor<Self> {
+        host::apply(x, forward.as_ref())
+    }
 }
 
 impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
@@ -183,5 +205,17 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
 
     fn cross_entropy(logits: FloatTensor<Self>, targets: Vec<u32>) -> FloatTensor<Self> {
         cross_entropy::recorded::<C>(logits, targets)
+    }
+
+    fn cross_entropy_of_columns(
+        logits: FloatTensor<Self>,
+        targets: Vec<u32>,
+        gather: HostFn,
+    ) -> FloatTensor<Self> {
+        cross_entropy::recorded_of_columns::<C>(logits, targets, &gather)
+    }
+
+    fn on_host(x: FloatTensor<Self>, forward: Option<HostFn>, backward: Option<HostFn>) -> FloatTensor<Self> {
+        host::recorded::<C>(x, forward.as_ref(), backward)
     }
 }

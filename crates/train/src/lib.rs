@@ -16,6 +16,7 @@ pub mod plan;
 pub mod pretrained;
 pub mod resident;
 pub mod run;
+pub mod tensor_parallel;
 pub mod text;
 
 pub use thinwire_data as data;

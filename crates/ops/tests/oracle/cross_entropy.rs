@@ -1,6 +1,8 @@
+use std::sync::{Arc, Mutex};
+
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
 use proptest::prelude::*;
-use thinwire_ops::cross_entropy;
+use thinwire_ops::{HostFn, cross_entropy, cross_entropy_of_columns};
 
 use crate::support::{Values, compare, compare_rounded, rng, run, to_vec};
 
@@ -25,6 +27,45 @@ proptest! {
     fn cross_entropy_is_the_composed_one(rows in 1usize..20, vocab in 2usize..300, size in 0.1f32..50.0, seed: u64) {
         compare(&[Values::random([rows, vocab], size, &mut rng(seed))], &fused, &composed, 3e-6);
         compare_rounded(&[Values::random([rows, vocab], size, &mut rng(seed))], &fused, &composed);
+    }
+}
+
+/// The same in pieces of `cut` and all other columns, each with a gather that knows what the others have.
+fn in_columns(x: &[Tensor<2>], cut: usize) -> Tensor<2> {
+    let [rows, vocab] = x[0].dims();
+    let columns = [(0, cut), (cut, vocab - cut)];
+    let pieces = columns.map(|(first, count)| x[0].clone().narrow(1, first, count));
+    let losses = |piece: usize, gather: HostFn| {
+        let targets = targets(rows, vocab, &x[0].device());
+        cross_entropy_of_columns(pieces[piece].clone(), columns[piece].0, targets, vocab, gather)
+    };
+    let shares: Arc<Mutex<Vec<f32>>> = Arc::default();
+    for piece in 0..columns.len() {
+        let all = shares.clone();
+        losses(
+            piece,
+            HostFn::new(move |own| {
+                all.lock().unwrap().extend(&own);
+                own
+            }),
+        );
+    }
+    let all = shares.lock().unwrap().clone();
+    let gather = HostFn::new(move |_| all.clone());
+    let [first, second] = [0, 1].map(|piece| losses(piece, gather.clone()));
+    assert_eq!(to_vec(first.clone().inner()), to_vec(second.clone().inner()));
+    // Together they have the loss twice, and every gradient once.
+    let (value, both) = (first.clone().detach(), first + second);
+    (both - value).reshape([rows, 1])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn columns_are_joined(rows in 1usize..20, vocab in 2usize..300, cut in 0.0f32..1.0, size in 0.1f32..50.0, seed: u64) {
+        let cut = 1 + (cut * (vocab - 2) as f32) as usize;
+        let x = [Values::random([rows, vocab], size, &mut rng(seed))];
+        compare(&x, &|x| in_columns(x, cut), &composed, 3e-6);
     }
 }
 

@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod cross_entropy;
 mod gradient_sum;
+mod host;
 mod linear;
 mod norm;
 mod optimizer;

@@ -59,7 +59,9 @@ impl Pieces {
             return values(whole);
         }
         let mut whole = vec![0.0; self.len()];
-        self.0.iter().for_each(|(slice, piece)| slice.put(&values(piece), &mut whole));
+        for (slice, piece) in &self.0 {
+            slice.put(&values(piece), &mut whole);
+        }
         whole
     }
 }

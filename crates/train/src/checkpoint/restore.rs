@@ -123,7 +123,11 @@ pub(super) fn sources(dir: &Path, manifest: &Manifest, part: &Part, with_optimiz
 
 fn restore_values(source: &Source, part: &mut Part) -> Result<(), CheckpointError> {
     let (_, values) = source.read()?;
-    let tensors: Vec<_> = values.into_iter().map(|values| part.params().upload(values)).collect();
+    let trainable = part.params().trainable(&source.range);
+    let tensors: Vec<_> = trainable
+        .zip(values)
+        .map(|((_, parameter), values)| part.params().upload(parameter.slice.take(values)))
+        .collect();
     let parameters = part.params_mut().iter_mut().skip(source.range.start).take(source.range.len());
     let trainable = parameters.filter(|parameter| parameter.trainable);
     trainable.zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);
@@ -132,9 +136,10 @@ fn restore_values(source: &Source, part: &mut Part) -> Result<(), CheckpointErro
 
 fn restore_moments(source: &Source, part: &Part, optimizer: &mut AdamW) -> Result<(), CheckpointError> {
     let (updates, values) = source.read()?;
-    let mut tensors = values.into_iter().map(|values| part.params().upload(values));
-    for (index, _) in part.params().trainable(&source.range) {
-        let moments = tensors.next().zip(tensors.next());
+    let mut tensors = values.into_iter();
+    for (index, parameter) in part.params().trainable(&source.range) {
+        let mut moment = || tensors.next().map(|values| part.params().upload(parameter.slice.take(values)));
+        let moments = moment().zip(moment());
         optimizer.restore(index, moments.map(|(first, second)| Moments { updates, first, second }));
     }
     Ok(())

@@ -31,7 +31,7 @@ pub(super) fn specs(params: &ParamSet, range: &Range<usize>, kind: Kind) -> Vec<
         .flat_map(|(_, parameter)| {
             suffixes.iter().map(|suffix| TensorSpec {
                 name: format!("{}{suffix}", parameter.name),
-                shape: parameter.shape.clone(),
+                shape: parameter.slice.whole().to_vec(),
             })
         })
         .collect()

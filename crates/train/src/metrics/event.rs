@@ -381,7 +381,14 @@ mod tests {
         };
         let address = || "127.0.0.1:7000".to_owned();
         let events = [
-            Event::Started { stage: 0, stages: 2, layers: "embed 0-1".into(), parameters: 7, ranks: 2, threads: 1 },
+            Event::Started {
+                stage: 0,
+                stages: 2,
+                layers: "embed 0-1".into(),
+                parameters: 7,
+                ranks: 2,
+                threads: 1,
+            },
             Event::Listening { stage: 0, address: address() },
             Event::Connected { stage: 0, peer: 1, address: address(), bandwidth: Some(100_000_000) },
             Event::Connected { stage: 1, peer: 0, address: address(), bandwidth: None },

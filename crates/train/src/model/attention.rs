@@ -6,11 +6,11 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use thinwire_ops::{AttentionShape, RotaryTable, attention, rotary};
 
-use super::Architecture;
 use super::cache::LayerCache;
+use super::{Architecture, Shard};
 use crate::config::RopeScaling;
 
-/// Head counts and sizes of one attention layer.
+/// Head counts and sizes of a rank's share of one attention layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heads {
     pub(crate) query: usize,
@@ -19,8 +19,9 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    pub(crate) fn of(arch: &Architecture) -> Self {
-        Self { query: arch.heads, key_value: arch.kv_heads, dim: arch.head_dim() }
+    pub(crate) fn of(arch: &Architecture, shard: Shard) -> Self {
+        let [query, key_value] = [arch.heads, arch.kv_heads].map(|heads| shard.share(heads).len());
+        Self { query, key_value, dim: arch.head_dim() }
     }
 
     /// `softmax(Q K^T / sqrt(d) + causal) V`.

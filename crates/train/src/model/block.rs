@@ -5,10 +5,11 @@ use thinwire_ops::{gelu_tanh, swiglu};
 
 use super::attention::{Heads, Rotary};
 use super::cache::LayerCache;
-use super::linear::{Bias, Linear};
+use super::linear::{Bias, Linear, Share};
 use super::norm::Norm;
 use super::{Architecture, Leaves, ParamSet};
 use crate::config::Family;
+use crate::tensor_parallel::Site;
 
 /// Standard deviation of the starting weights (Radford et al., 2019).
 pub(crate) const INIT_STD: f32 = 0.02;
@@ -22,6 +23,8 @@ pub(crate) struct Block {
     attention_out: Linear,
     mlp_norm: Norm,
     mlp: Mlp,
+    /// Where ranks add up what the two layers give.
+    sites: [Site; 2],
 }
 
 #[derive(Debug)]
@@ -48,49 +51,61 @@ impl Block {
     pub(crate) fn new(params: &mut ParamSet, arch: &Architecture, index: usize) -> Self {
         let name = arch.block_name(index);
         match arch.family {
-            Family::Gpt2 => Self::gpt2(params, arch, &name),
-            _ => Self::llama(params, arch, &name),
+            Family::Gpt2 => Self::gpt2(params, arch, &name, Site::of_block(index, arch.layers)),
+            _ => Self::llama(params, arch, &name, Site::of_block(index, arch.layers)),
         }
     }
 
-    fn gpt2(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
-        let (d, f) = (arch.hidden, arch.ffn);
+    fn gpt2(params: &mut ParamSet, arch: &Architecture, name: &str, sites: [Site; 2]) -> Self {
+        let (d, f, shard) = (arch.hidden, arch.ffn, params.shard());
         let out_std = residual_std(arch);
-        let linear = |params: &mut ParamSet, path: &str, dims, std| {
-            Linear::new(params, arch, &format!("{name}.{path}"), dims, std, Bias::With)
+        let linear = |params: &mut ParamSet, path: &str, dims, std, share: &Share| {
+            Linear::new(params, arch, &format!("{name}.{path}"), dims, std, Bias::With, share)
         };
+        let (attention, mlp) = (shard.channels(arch.heads, arch.head_dim()), shard.share(f));
+        // Queries, keys and values lie side by side.
+        let joint = [0, 1, 2].map(|part| part * d + attention.start..part * d + attention.end);
         Self {
-            heads: Heads::of(arch),
+            sites,
+            heads: Heads::of(arch, shard),
             attention_norm: Norm::new(params, &format!("{name}.ln_1"), arch.family, d, arch.norm_eps),
-            qkv: Qkv::Joint(linear(params, "attn.c_attn", [d, 3 * d], INIT_STD)),
-            attention_out: linear(params, "attn.c_proj", [d, d], out_std),
+            qkv: Qkv::Joint(linear(
+                params,
+                "attn.c_attn",
+                [d, 3 * d],
+                INIT_STD,
+                &Share::Columns(joint.to_vec()),
+            )),
+            attention_out: linear(params, "attn.c_proj", [d, d], out_std, &Share::Rows(attention)),
             mlp_norm: Norm::new(params, &format!("{name}.ln_2"), arch.family, d, arch.norm_eps),
             mlp: Mlp::Gelu {
-                up: linear(params, "mlp.c_fc", [d, f], INIT_STD),
-                down: linear(params, "mlp.c_proj", [f, d], out_std),
+                up: linear(params, "mlp.c_fc", [d, f], INIT_STD, &Share::Columns(vec![mlp.clone()])),
+                down: linear(params, "mlp.c_proj", [f, d], out_std, &Share::Rows(mlp)),
             },
         }
     }
 
     /// Llama and its relatives.
-    fn llama(params: &mut ParamSet, arch: &Architecture, name: &str) -> Self {
-        let (d, f, q) = (arch.hidden, arch.ffn, arch.heads * arch.head_dim());
-        let out_std = residual_std(arch);
-        let linear = |params: &mut ParamSet, path: &str, dims, std| {
-            Linear::new(params, arch, &format!("{name}.{path}"), dims, std, Bias::Without)
+    fn llama(params: &mut ParamSet, arch: &Architecture, name: &str, sites: [Site; 2]) -> Self {
+        let (d, f, shard) = (arch.hidden, arch.ffn, params.shard());
+        let (q, out_std) = (arch.heads * arch.head_dim(), residual_std(arch));
+        let linear = |params: &mut ParamSet, path: &str, dims, std, share: &Share| {
+            Linear::new(params, arch, &format!("{name}.{path}"), dims, std, Bias::Without, share)
         };
+        let attention = Share::Rows(shard.channels(arch.heads, arch.head_dim()));
+        let [columns, rows] = [Share::Columns(vec![shard.share(f)]), Share::Rows(shard.share(f))];
         let attention_norm =
             Norm::new(params, &format!("{name}.input_layernorm"), arch.family, d, arch.norm_eps);
         let qkv = Qkv::split(params, arch, &format!("{name}.self_attn"));
-        let attention_out = linear(params, "self_attn.o_proj", [q, d], out_std);
+        let attention_out = linear(params, "self_attn.o_proj", [q, d], out_std, &attention);
         let mlp_norm =
             Norm::new(params, &format!("{name}.post_attention_layernorm"), arch.family, d, arch.norm_eps);
         let mlp = Mlp::SwiGlu {
-            gate: linear(params, "mlp.gate_proj", [d, f], INIT_STD),
-            up: linear(params, "mlp.up_proj", [d, f], INIT_STD),
-            down: linear(params, "mlp.down_proj", [f, d], out_std),
+            gate: linear(params, "mlp.gate_proj", [d, f], INIT_STD, &columns),
+            up: linear(params, "mlp.up_proj", [d, f], INIT_STD, &columns),
+            down: linear(params, "mlp.down_proj", [f, d], out_std, &rows),
         };
-        Self { heads: Heads::of(arch), attention_norm, qkv, attention_out, mlp_norm, mlp }
+        Self { heads: Heads::of(arch, shard), attention_norm, qkv, attention_out, mlp_norm, mlp, sites }
     }
 
     /// `h: [samples, tokens, hidden]` to the same shape; `rotary` for all families but GPT-2; `cache` if tokens came before.
@@ -103,12 +118,12 @@ impl Block {
     ) -> Tensor<3> {
         let [samples, tokens, hidden] = h.dims();
         let h = h.reshape([samples * tokens, hidden]);
-        let x = self.attention_norm.forward(leaves, h.clone());
+        let x = leaves.enter(self.attention_norm.forward(leaves, h.clone()), self.sites[0]);
         let qkv = self.qkv.forward(leaves, x, self.heads.dim);
         let x = self.heads.attend(qkv, [samples, tokens], rotary, cache);
-        let h = h + self.attention_out.forward(leaves, x);
-        let x = self.mlp_norm.forward(leaves, h.clone());
-        let h = h + self.mlp.forward(leaves, x);
+        let h = h + self.attention_out.forward_summed(leaves, x, self.sites[0]);
+        let x = leaves.enter(self.mlp_norm.forward(leaves, h.clone()), self.sites[1]);
+        let h = h + self.mlp.forward(leaves, x, self.sites[1]);
         h.reshape([samples, tokens, hidden])
     }
 }
@@ -120,9 +135,13 @@ impl Qkv {
         let linears =
             [("q_proj", arch.heads), ("k_proj", kv_heads), ("v_proj", kv_heads)].map(|(part, heads)| {
                 let dims = [arch.hidden, heads * dim];
-                Linear::new(params, arch, &format!("{name}.{part}"), dims, INIT_STD, bias)
+                let share = Share::Columns(vec![params.shard().channels(heads, dim)]);
+                Linear::new(params, arch, &format!("{name}.{part}"), dims, INIT_STD, bias, &share)
             });
-        let mut norm = |part| Norm::new(params, &format!("{name}.{part}"), arch.family, dim, arch.norm_eps);
+        let mut norm = |part| {
+            let name = format!("{name}.{part}");
+            Norm::new(params, &name, arch.family, dim, arch.norm_eps).of_share(params)
+        };
         let head_norms =
             (arch.family == Family::Qwen3).then(|| HeadNorms { query: norm("q_norm"), key: norm("k_norm") });
         Self::Split { linears, head_norms }
@@ -150,12 +169,12 @@ impl Qkv {
 }
 
 impl Mlp {
-    fn forward(&self, leaves: &Leaves, x: Tensor<2>) -> Tensor<2> {
+    fn forward(&self, leaves: &Leaves, x: Tensor<2>, site: Site) -> Tensor<2> {
         match self {
-            Mlp::Gelu { up, down } => down.forward(leaves, gelu_tanh(up.forward(leaves, x))),
+            Mlp::Gelu { up, down } => down.forward_summed(leaves, gelu_tanh(up.forward(leaves, x)), site),
             Mlp::SwiGlu { gate, up, down } => {
                 let gate = gate.forward(leaves, x.clone());
-                down.forward(leaves, swiglu(gate, up.forward(leaves, x)))
+                down.forward_summed(leaves, swiglu(gate, up.forward(leaves, x)), site)
             }
         }
     }

@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Tensor};
 
 use super::Part;
+use super::attention::Heads;
 
 /// The keys and values of one sequence in the blocks of a [`Part`].
 ///
@@ -32,7 +33,8 @@ impl KvCache {
     pub fn new(part: &Part, capacity: usize, device: &Device) -> Self {
         let arch = part.architecture();
         assert!(capacity <= arch.context, "room for {capacity} tokens, of a context of {}", arch.context);
-        let shape = [capacity, arch.kv_heads * arch.head_dim()];
+        let Heads { key_value, dim, .. } = Heads::of(arch, part.params().shard());
+        let shape = [capacity, key_value * dim];
         let layer = || LayerCache { rows: None, shape, device: device.clone(), tokens: 0 };
         let layers = part.units().map(|_| layer()).collect();
         Self { layers, tokens: 0, capacity }

@@ -8,6 +8,7 @@ use super::embedding::token_name;
 use super::norm::Norm;
 use super::{Architecture, Init, Leaves, Matrix, ParamSet};
 use crate::config::Family;
+use crate::tensor_parallel::Site;
 
 /// The output matrix's name.
 pub(crate) const OUTPUT_NAME: &str = "lm_head.weight";
@@ -29,15 +30,15 @@ impl Head {
         };
         let norm = Norm::new(params, norm_name, arch.family, arch.hidden, arch.norm_eps);
         let twin = if arch.tied { token_name(arch.family) } else { OUTPUT_NAME };
-        let shape = [arch.vocab, arch.hidden];
-        let output = params.weight_like(OUTPUT_NAME.into(), shape, Init::Normal(INIT_STD), twin);
+        let slice = params.shard().vocabulary(arch);
+        let output = params.weight_like(OUTPUT_NAME.into(), slice, Init::Normal(INIT_STD), twin);
         Self { norm, output }
     }
 
-    /// `h: [samples, tokens, hidden]` to logits `[samples * tokens, vocab]`.
+    /// `h: [samples, tokens, hidden]` to logits `[samples * tokens, vocab]`; among ranks, to the columns of this one's ids.
     pub(crate) fn forward(&self, leaves: &Leaves, h: Tensor<3>) -> Tensor<2> {
         let [samples, tokens, hidden] = h.dims();
-        let x = self.norm.forward(leaves, h.reshape([samples * tokens, hidden]));
+        let x = leaves.enter(self.norm.forward(leaves, h.reshape([samples * tokens, hidden])), Site::Head);
         let (output, sum) = leaves.summed(self.output);
         linear(x, output, None, WeightLayout::OutIn, sum)
     }

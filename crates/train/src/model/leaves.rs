@@ -1,10 +1,13 @@
 //! The parameters in the graph of one micro-batch, and the sums of their gradients.
 
+use std::sync::Arc;
+
 use burn::tensor::{Gradients, Tensor};
 use thinwire_ops::GradientSum;
 
 use super::params::{Matrix, Vector};
 use crate::config::Dtype;
+use crate::tensor_parallel::{Site, TensorGroup};
 
 /// The gradients of a set's parameters, in order, summed over micro-batches. Clones are the same sums.
 #[derive(Clone, Debug)]
@@ -33,6 +36,7 @@ pub struct Leaves {
     params: Vec<Leaf>,
     shapes: Vec<Vec<usize>>,
     dtype: Dtype,
+    group: Option<Arc<TensorGroup>>,
 }
 
 /// One of them, flat.
@@ -44,8 +48,26 @@ pub(super) struct Leaf {
 }
 
 impl Leaves {
-    pub(super) fn new(params: Vec<Leaf>, shapes: Vec<Vec<usize>>, dtype: Dtype) -> Self {
-        Self { params, shapes, dtype }
+    pub(super) fn new(
+        params: Vec<Leaf>,
+        shapes: Vec<Vec<usize>>,
+        dtype: Dtype,
+        group: Option<Arc<TensorGroup>>,
+    ) -> Self {
+        Self { params, shapes, dtype, group }
+    }
+
+    /// The ranks that share the model, if there are others.
+    pub fn group(&self) -> Option<&Arc<TensorGroup>> {
+        self.group.as_ref()
+    }
+
+    /// `x`, from where on each rank computes something else of it: [`TensorGroup::enter`].
+    pub fn enter(&self, x: Tensor<2>, site: Site) -> Tensor<2> {
+        match &self.group {
+            Some(group) => group.enter(x, site),
+            None => x,
+        }
     }
 
     /// A matrix in its own shape.

@@ -4,7 +4,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use thinwire_ops::{WeightLayout, linear};
 
-use super::{Init, Leaves, Matrix, ParamSet};
+use super::linear::Share;
+use super::{Init, Leaves, Matrix, ParamSet, Slice};
 use crate::config::{LinearLayer, LoraConfig, ModelConfig, is_target};
 
 /// Which linear layers have adapters. In a model with adapters they alone are trained.
@@ -79,16 +80,27 @@ pub(crate) struct Adapter {
 impl Adapter {
     /// That of `module`, its parameters appended to `params`. A starts as PEFT's does (`kaiming_uniform_` with
     /// `a = sqrt(5)`), B at zero, so that training starts from the model itself.
+    ///
+    /// B is cut as the columns of the layer, A as its rows; the other one every rank has, and sees a part of.
     pub(crate) fn new(
         params: &mut ParamSet,
         module: &str,
         [fan_in, fan_out]: [usize; 2],
         lora: &Lora,
+        share: &Share,
     ) -> Self {
         let [a_name, b_name] = names(module);
         let uniform = Init::Uniform(1.0 / (fan_in as f32).sqrt());
-        let a = params.adapter(a_name, [lora.rank, fan_in], uniform);
-        let b = params.adapter(b_name, [fan_out, lora.rank], Init::Zeros);
+        let (a_shape, b_shape) = ([lora.rank, fan_in], [fan_out, lora.rank]);
+        let [a_slice, b_slice] = match share {
+            Share::Columns(ranges) => [Slice::from(a_shape), Slice::along(b_shape, 0, ranges)],
+            Share::Rows(range) => {
+                [Slice::along(a_shape, 1, std::slice::from_ref(range)), Slice::from(b_shape)]
+            }
+        };
+        let a = params.adapter(a_name, a_slice, uniform);
+        let b = params.adapter(b_name, b_slice, Init::Zeros);
+        params.see_part_of_matrix(if let Share::Columns(_) = share { a } else { b });
         Self { a, b, scale: lora.scale() as f32 }
     }
 

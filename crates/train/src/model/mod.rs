@@ -12,6 +12,8 @@ mod linear;
 mod lora;
 mod norm;
 mod params;
+mod shard;
+mod slice;
 mod unit;
 
 pub use architecture::Architecture;
@@ -21,4 +23,6 @@ pub use leaves::{GradientSums, Leaves};
 pub use lora::Lora;
 pub(crate) use lora::names as lora_names;
 pub use params::{Init, Matrix, ParamSet, Parameter, Vector};
-pub use unit::{Activation, Part};
+pub use shard::{Shard, ShardError};
+pub use slice::Slice;
+pub use unit::{Activation, Part, Start};

@@ -17,10 +17,19 @@ pub(crate) struct Norm {
 impl Norm {
     /// LayerNorm for GPT-2, RMSNorm for the others.
     pub(crate) fn new(params: &mut ParamSet, name: &str, family: Family, width: usize, eps: f64) -> Self {
-        let weight = params.vector(format!("{name}.weight"), width, Init::Ones);
+        let weight = params.vector(format!("{name}.weight"), [width], Init::Ones);
         let bias =
-            (family == Family::Gpt2).then(|| params.vector(format!("{name}.bias"), width, Init::Zeros));
+            (family == Family::Gpt2).then(|| params.vector(format!("{name}.bias"), [width], Init::Zeros));
         Self { weight, bias, eps }
+    }
+
+    /// The same norm of what a rank alone has, so that its gradient is a summand.
+    pub(crate) fn of_share(self, params: &mut ParamSet) -> Self {
+        [Some(self.weight), self.bias]
+            .into_iter()
+            .flatten()
+            .for_each(|vector| params.see_part_of_vector(vector));
+        self
     }
 
     /// `x: [rows, width]` to the same shape.

@@ -1,12 +1,14 @@
 //! The parameters of a stage: one ordered, named list that everything else walks.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::leaves::{GradientSums, Leaf, Leaves};
+use super::{Shard, Slice};
 use crate::config::Dtype;
+use crate::tensor_parallel::TensorGroup;
 
 /// How a parameter starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,13 +28,18 @@ pub enum Init {
 pub struct Parameter {
     /// Hugging Face name, such as `model.layers.0.mlp.up_proj.weight`.
     pub name: String,
-    /// Row-major shape, of one or two dimensions, as the file has it.
+    /// Row-major shape, of one or two dimensions, as the file has it; that of the rank's share where ranks share a model.
     pub shape: Vec<usize>,
+    /// What the values are of those in the file.
+    pub slice: Slice,
     /// The values, flat, without autodiff; `f32`, but for frozen weights of a run in `bf16`.
     pub value: Tensor<1>,
     /// Whether training changes it: all but the weights that adapters adapt. A frozen one has no gradient and no state,
     /// and is in no checkpoint.
     pub trainable: bool,
+    /// Whether the rank's gradient is a summand of the parameter's: every rank has all of its values, and sees some of what
+    /// they do.
+    pub partial: bool,
     /// Whether it is the weight of a linear layer: those enter products in the run's number format.
     is_weight: bool,
 }
@@ -52,6 +59,16 @@ impl Parameter {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// What a parameter is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The weight of a linear layer.
+    Weight,
+    /// A weight that is trained whatever is frozen.
+    Adapter,
+    Other,
 }
 
 /// Names a matrix of a [`ParamSet`].
@@ -75,6 +92,9 @@ pub struct ParamSet {
     adapter_seed: Option<u64>,
     /// Whether parameters that are no adapters are.
     frozen: bool,
+    shard: Shard,
+    /// The other ranks, where there are any.
+    group: Option<Arc<TensorGroup>>,
     params: Vec<Parameter>,
     dtype: Dtype,
     /// The weights of linear layers in `bf16`, from their `f32` values; made when first asked for.
@@ -90,6 +110,8 @@ impl ParamSet {
             seed,
             adapter_seed: seed,
             frozen: false,
+            shard: Shard::WHOLE,
+            group: None,
             params: Vec::new(),
             dtype: Dtype::F32,
             rounded: OnceLock::new(),
@@ -108,50 +130,89 @@ impl ParamSet {
         Self { frozen: true, ..self }
     }
 
+    /// The same, but of what is appended it has the share that modules cut for `shard`.
+    #[must_use]
+    pub fn of_shard(self, shard: Shard) -> Self {
+        Self { shard, ..self }
+    }
+
+    /// The share that the set has.
+    pub fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    /// The ranks that share the model, where forward passes are to find them.
+    pub fn group(&self) -> Option<&Arc<TensorGroup>> {
+        self.group.as_ref()
+    }
+
+    /// Sets the ranks that share the model.
+    pub fn set_group(&mut self, group: Arc<TensorGroup>) {
+        self.group = Some(group);
+    }
+
     /// Appends a matrix of which rows are looked up.
-    pub fn table(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
-        let value = self.start(self.seed, init, &name, shape.iter().product());
-        let trainable = !self.frozen;
-        Matrix(self.push(Parameter { name, shape: shape.to_vec(), value, trainable, is_weight: false }))
+    pub fn table(&mut self, name: String, slice: impl Into<Slice>, init: Init) -> Matrix {
+        let slice = slice.into();
+        let value = self.start(self.seed, init, &name, &slice);
+        Matrix(self.push(name, slice, value, Kind::Other))
     }
 
     /// Appends the weight of a linear layer.
-    pub fn weight(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
+    pub fn weight(&mut self, name: String, slice: impl Into<Slice>, init: Init) -> Matrix {
         let twin = name.clone();
-        self.weight_like(name, shape, init, &twin)
+        self.weight_like(name, slice, init, &twin)
     }
 
     /// Appends the weight of a linear layer that starts as the matrix named `twin` does.
-    pub fn weight_like(&mut self, name: String, shape: [usize; 2], init: Init, twin: &str) -> Matrix {
-        let value = self.start(self.seed, init, twin, shape.iter().product());
-        Matrix(self.push(Parameter {
-            name,
-            shape: shape.to_vec(),
-            value,
-            trainable: !self.frozen,
-            is_weight: true,
-        }))
+    pub fn weight_like(&mut self, name: String, slice: impl Into<Slice>, init: Init, twin: &str) -> Matrix {
+        let slice = slice.into();
+        let value = self.start(self.seed, init, twin, &slice);
+        Matrix(self.push(name, slice, value, Kind::Weight))
     }
 
     /// Appends a matrix of an adapter.
-    pub fn adapter(&mut self, name: String, shape: [usize; 2], init: Init) -> Matrix {
-        let value = self.start(self.adapter_seed, init, &name, shape.iter().product());
-        Matrix(self.push(Parameter { name, shape: shape.to_vec(), value, trainable: true, is_weight: true }))
+    pub fn adapter(&mut self, name: String, slice: impl Into<Slice>, init: Init) -> Matrix {
+        let slice = slice.into();
+        let value = self.start(self.adapter_seed, init, &name, &slice);
+        Matrix(self.push(name, slice, value, Kind::Adapter))
     }
 
     /// Appends a vector.
-    pub fn vector(&mut self, name: String, len: usize, init: Init) -> Vector {
-        let value = self.start(self.seed, init, &name, len);
-        let trainable = !self.frozen;
-        Vector(self.push(Parameter { name, shape: vec![len], value, trainable, is_weight: false }))
+    pub fn vector(&mut self, name: String, slice: impl Into<Slice>, init: Init) -> Vector {
+        let slice = slice.into();
+        let value = self.start(self.seed, init, &name, &slice);
+        Vector(self.push(name, slice, value, Kind::Other))
     }
 
-    fn start(&self, seed: Option<u64>, init: Init, name: &str, len: usize) -> Tensor<1> {
-        self.upload(seed.map_or_else(|| vec![0.0; len], |seed| init.values(seed, name, len)))
+    /// Says that a rank sees some of what the matrix does: [`Parameter::partial`].
+    pub fn see_part_of_matrix(&mut self, matrix: Matrix) {
+        self.params[matrix.0].partial = !self.shard.is_whole();
     }
 
-    fn push(&mut self, parameter: Parameter) -> usize {
-        self.params.push(parameter);
+    /// The same of a vector.
+    pub fn see_part_of_vector(&mut self, vector: Vector) {
+        self.params[vector.0].partial = !self.shard.is_whole();
+    }
+
+    /// The whole tensor's starting values decide those of its part.
+    fn start(&self, seed: Option<u64>, init: Init, name: &str, slice: &Slice) -> Tensor<1> {
+        self.upload(match seed {
+            Some(seed) => slice.take(init.values(seed, name, slice.whole().iter().product())),
+            None => vec![0.0; slice.shape().iter().product()],
+        })
+    }
+
+    fn push(&mut self, name: String, slice: Slice, value: Tensor<1>, kind: Kind) -> usize {
+        self.params.push(Parameter {
+            name,
+            shape: slice.shape(),
+            slice,
+            value,
+            trainable: kind == Kind::Adapter || !self.frozen,
+            partial: false,
+            is_weight: kind != Kind::Other,
+        });
         self.params.len() - 1
     }
 
@@ -247,7 +308,7 @@ impl ParamSet {
         let values = self.params.iter().zip(rounded).map(|(p, rounded)| rounded.as_ref().unwrap_or(&p.value));
         let leaves = values.enumerate().map(|(at, value)| leaf(at, value.clone())).collect();
         let shapes = self.params.iter().map(|p| p.shape.clone()).collect();
-        Leaves::new(leaves, shapes, self.dtype)
+        Leaves::new(leaves, shapes, self.dtype, self.group.clone())
     }
 }
 
@@ -264,7 +325,7 @@ mod tests {
             set.frozen = frozen;
             set.table("table".into(), [4, 2], Init::Normal(1.0));
             set.weight("weight".into(), [3, 2], Init::Normal(1.0));
-            set.vector("bias".into(), 3, Init::Ones);
+            set.vector("bias".into(), [3], Init::Ones);
             set.adapter("adapter".into(), [1, 2], Init::Normal(1.0));
             set.set_dtype(Dtype::Bf16);
             let computed = |m| set.constants().matrix(m).dtype();

@@ -1,6 +1,7 @@
 //! The units a stage can own, and the part of a model that a stage is.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor};
 
@@ -9,8 +10,9 @@ use super::block::Block;
 use super::cache::KvCache;
 use super::embedding::Embedding;
 use super::head::Head;
-use super::{Architecture, GradientSums, Leaves, ParamSet, Parameter};
+use super::{Architecture, GradientSums, Leaves, ParamSet, Parameter, Shard, token_losses};
 use crate::config::{Dtype, Unit};
+use crate::tensor_parallel::{Sums, TensorGroup};
 
 #[derive(Debug)]
 enum Built {
@@ -26,7 +28,7 @@ pub enum Activation {
     Ids(Tensor<2, Int>),
     /// The residual stream `[samples, tokens, hidden]`.
     Hidden(Tensor<3>),
-    /// Logits `[samples * tokens, vocab]`, after the head.
+    /// Logits `[samples * tokens, vocab]`, after the head; a rank's columns of them where ranks share the model.
     Logits(Tensor<2>),
 }
 
@@ -41,20 +43,55 @@ pub struct Part {
     params: ParamSet,
 }
 
+/// What the parameters of a part are before anything is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// All zero.
+    Empty,
+    /// What this seed gives.
+    Seeded(u64),
+    /// Those of adapters are what this seed gives, all others zero.
+    Adapters(u64),
+}
+
 impl Part {
     /// Builds the units `ids` of `arch` on `device` (without autodiff), started from `seed`.
     pub fn new(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
-        Self::build(arch, ids, ParamSet::new(device.clone(), Some(seed)))
+        Self::of_shard(arch, ids, Start::Seeded(seed), Shard::WHOLE, device)
     }
 
     /// As [`Part::new`], all parameters zero: their values are still to be loaded.
     pub fn empty(arch: &Architecture, ids: &[Unit], device: &Device) -> Self {
-        Self::build(arch, ids, ParamSet::new(device.clone(), None))
+        Self::of_shard(arch, ids, Start::Empty, Shard::WHOLE, device)
     }
 
     /// As [`Part::empty`], but adapters, if there are any, start from `seed`.
     pub fn with_adapters(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
-        Self::build(arch, ids, ParamSet::new(device.clone(), None).with_adapters_from(seed))
+        Self::of_shard(arch, ids, Start::Adapters(seed), Shard::WHOLE, device)
+    }
+
+    /// One rank's share of the units, of the same values as the whole ones have. `shard` is one of the model's.
+    ///
+    /// It computes together with the others: see [`Part::join`].
+    pub fn of_shard(arch: &Architecture, ids: &[Unit], start: Start, shard: Shard, device: &Device) -> Self {
+        let params = match start {
+            Start::Empty => ParamSet::new(device.clone(), None),
+            Start::Seeded(seed) => ParamSet::new(device.clone(), Some(seed)),
+            Start::Adapters(seed) => ParamSet::new(device.clone(), None).with_adapters_from(seed),
+        };
+        Self::build(arch, ids, params.of_shard(shard))
+    }
+
+    /// The same part, computing with the other ranks of `group`.
+    ///
+    /// # Panics
+    /// When it is not the share of the group's rank.
+    #[must_use]
+    pub fn join(mut self, group: &Arc<TensorGroup>) -> Self {
+        let shard = self.params.shard();
+        assert_eq!([shard.rank(), shard.ranks()], [group.rank(), group.ranks()], "rank and ranks of a shard");
+        self.params.set_group(group.clone());
+        self
     }
 
     fn build(arch: &Architecture, ids: &[Unit], mut params: ParamSet) -> Self {
@@ -90,6 +127,71 @@ impl Part {
     /// The model this is a part of.
     pub fn architecture(&self) -> &Architecture {
         &self.arch
+    }
+
+    /// The ranks that it computes with, if there are others.
+    pub fn group(&self) -> Option<&Arc<TensorGroup>> {
+        self.params.group()
+    }
+
+    /// Tells the other ranks' sums that a forward pass begins: see [`TensorGroup::begin_forward`].
+    pub fn begin_forward(&self) {
+        if let Some(group) = self.group() {
+            group.begin_forward();
+        }
+    }
+
+    /// The same for a backward pass.
+    pub fn begin_backward(&self) {
+        if let Some(group) = self.group() {
+            group.begin_backward();
+        }
+    }
+
+    /// Runs a piece of a forward pass that will be run again: see [`TensorGroup::record`].
+    pub fn record<T>(&self, piece: impl FnOnce() -> T) -> (T, Sums) {
+        match self.group() {
+            Some(group) => group.record(piece),
+            None => (piece(), Sums::default()),
+        }
+    }
+
+    /// Runs a piece of a forward pass again: see [`TensorGroup::replay`].
+    pub fn replay<T>(&self, sums: Sums, piece: impl FnOnce() -> T) -> T {
+        match self.group() {
+            Some(group) => group.replay(sums, piece),
+            None => piece(),
+        }
+    }
+
+    /// Cross-entropy of each token, in nats: of what the head gives and targets `[n]` to `[n]`, the same on every rank.
+    pub fn token_losses(&self, logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+        let Some(group) = self.group() else { return token_losses(logits, targets) };
+        let first = self.params.shard().share(self.arch.vocab).start;
+        group.cross_entropy(logits, first, targets, self.arch.vocab)
+    }
+
+    /// All ranks' columns of `logits`, row-major rows of this rank's ids.
+    pub fn whole_logits(&self, logits: Vec<f32>) -> Vec<f32> {
+        let Some(group) = self.group() else { return logits };
+        let (shard, vocab) = (self.params.shard(), self.arch.vocab);
+        let (own, widest) = (shard.share(vocab).len(), vocab.div_ceil(shard.ranks()));
+        // As many for every rank: some have one column fewer.
+        let mut padded = Vec::with_capacity(logits.len() / own * widest);
+        for row in logits.chunks_exact(own) {
+            padded.extend_from_slice(row);
+            padded.resize(padded.len() + widest - own, 0.0);
+        }
+        let all = group.gather(&padded);
+        let rows = logits.len() / own;
+        let mut whole = Vec::with_capacity(rows * vocab);
+        for row in 0..rows {
+            for (rank, shares) in all.chunks_exact(padded.len()).enumerate() {
+                let columns = shard.of_rank(rank).share(vocab).len();
+                whole.extend_from_slice(&shares[row * widest..][..columns]);
+            }
+        }
+        whole
     }
 
     /// All parameters of the part.
@@ -192,6 +294,8 @@ impl Part {
         mut cache: Option<&mut KvCache>,
         last: usize,
     ) -> Activation {
+        let alone = self.params.shard().is_whole();
+        assert!(alone || self.group().is_some(), "a shard computes with the other ranks");
         let [samples, tokens] = match &x {
             Activation::Ids(ids) => ids.dims(),
             Activation::Hidden(h) => [h.dims()[0], h.dims()[1]],

@@ -167,7 +167,8 @@ impl Chain {
         };
         let count = self.stages.len();
         let [first, last] = [0, count - 1].map(|at| self.stages[at].compute.part());
-        let [first_sum, last_sum] = [first, last].map(|part| checksum(part).map(Hasher::finalize).unwrap_or_default());
+        let [first_sum, last_sum] =
+            [first, last].map(|part| checksum(part).map(Hasher::finalize).unwrap_or_default());
         if let Some(mut tie) = Tie::of(first, first_sum, codec, step, count) {
             up.tied = tie.share(&mut gradients[0])?;
         }

@@ -87,6 +87,7 @@ impl Compute {
         weight: f32,
     ) -> Forwarded {
         let Self { part, device, gradients, .. } = self;
+        part.begin_forward();
         let tokens = || ids(&batch.inputs, [batch.samples, batch.tokens], &device.clone().autodiff());
         let entered = entered.map_or_else(
             || Activation::Ids(tokens()),
@@ -116,6 +117,7 @@ impl Compute {
     pub fn backward(&mut self, index: u32, upstream: Option<HostTensor>) -> Option<HostTensor> {
         let kept = self.in_flight.remove(&index).expect("the schedule runs the forward pass first");
         let Self { part, device, gradients, .. } = self;
+        part.begin_backward();
         let upstream = upstream.map(|g| upload(g, part.params().dtype(), device));
         let gradient = match kept {
             InFlight::Graph(graph) => graph.backward(upstream),
@@ -136,13 +138,14 @@ impl Compute {
 
     /// A forward pass without a graph.
     pub fn evaluate(&self, batch: &MicroBatch, entered: Option<HostTensor>) -> Forwarded {
+        self.part.begin_forward();
         let leaves = self.part.params().constants();
         let input = match entered {
             Some(h) => Activation::Hidden(upload(h, self.part.params().dtype(), &self.device)),
             None => Activation::Ids(ids(&batch.inputs, [batch.samples, batch.tokens], &self.device)),
         };
         match self.part.forward(&leaves, input) {
-            Activation::Logits(logits) => Forwarded::Loss(loss_of(logits, batch).1),
+            Activation::Logits(logits) => Forwarded::Loss(loss_of(&self.part, logits, batch).1),
             Activation::Hidden(h) => Forwarded::Hidden(download(h)),
             Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
         }
@@ -168,13 +171,14 @@ impl Compute {
         cache: &mut KvCache,
         last: usize,
     ) -> Extended {
+        self.part.begin_forward();
         let leaves = self.part.params().constants();
         let input = match entered {
             Some(h) => Activation::Hidden(upload(h, self.part.params().dtype(), &self.device)),
             None => Activation::Ids(ids(tokens, [1, tokens.len()], &self.device)),
         };
         match self.part.forward_cached(&leaves, input, cache, last) {
-            Activation::Logits(logits) => Extended::Logits(values(logits)),
+            Activation::Logits(logits) => Extended::Logits(self.part.whole_logits(values(logits))),
             Activation::Hidden(h) => Extended::Hidden(download(h)),
             Activation::Ids(_) => unreachable!("a stage owns at least one unit"),
         }

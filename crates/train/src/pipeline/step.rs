@@ -121,13 +121,7 @@ impl Engine {
         Ok(down)
     }
 
-    fn update(
-        &mut self,
-        step: u64,
-        gradients: Gradients,
-        norm: f64,
-        rate: f64,
-    ) -> Result<(), PipelineError> {
+    fn update(&mut self, step: u64, gradients: Gradients, norm: f64, rate: f64) -> Result<(), PipelineError> {
         let begin = Instant::now();
         let clip = clip_factor(norm, self.settings.clip_norm);
         self.team.update(gradients, rate, clip)?;

@@ -24,7 +24,7 @@ use super::error::PipelineError;
 use super::tied::Gradients;
 use crate::checkpoint::TrainedShare;
 use crate::data::MicroBatch;
-use crate::metrics::AllReduceReport;
+use crate::metrics::{self, AllReduceReport};
 use crate::model::Part;
 use crate::optim::AdamW;
 use crate::tensor_parallel::{Direction, SiteStatistics};
@@ -113,11 +113,10 @@ impl Team {
             }
         }
         self.sum_partial(&mut total)?;
-        let whole = self.split_tie().map(|at| Ok((at, self.join(at)?))).transpose()?;
+        let Some(at) = self.split_tie() else { return Ok((self.lead.give_gradients(), total)) };
+        let whole = self.join(at)?;
         let mut gradients = self.lead.give_gradients();
-        if let Some((at, whole)) = whole {
-            gradients[at] = whole;
-        }
+        gradients[at] = whole;
         Ok((gradients, total))
     }
 
@@ -146,12 +145,7 @@ impl Team {
     }
 
     /// Updates every rank's share. `gradients` are what [`Team::take_gradients`] gave, with the sum of a tied matrix's.
-    pub(super) fn update(
-        &mut self,
-        gradients: Gradients,
-        rate: f64,
-        clip: f64,
-    ) -> Result<(), PipelineError> {
+    pub(super) fn update(&mut self, gradients: Gradients, rate: f64, clip: f64) -> Result<(), PipelineError> {
         let whole = self.split_tie().map(|at| (at, gradients[at].as_ref().map(values).map(Arc::new)));
         let told = self.tell(|| {
             let whole = whole.clone();
@@ -214,11 +208,14 @@ impl Team {
 
     /// The whole gradient of the parameter at `at`; `None` when the step is lost.
     fn join(&mut self, at: usize) -> Result<Option<Tensor<1>>, PipelineError> {
-        let pieces: Option<Vec<Piece>> = self.all(move |member| Ok(member.gradient(at)))?.into_iter().collect();
+        let pieces: Option<Vec<Piece>> =
+            self.all(move |member| Ok(member.gradient(at)))?.into_iter().collect();
         let params = self.lead.state().0.params();
         Ok(pieces.map(|pieces| {
             let mut whole = vec![0.0; pieces[0].0.whole().iter().product()];
-            pieces.iter().for_each(|(slice, piece)| slice.put(piece, &mut whole));
+            for (slice, piece) in &pieces {
+                slice.put(piece, &mut whole);
+            }
             params.upload(whole)
         }))
     }
@@ -286,7 +283,10 @@ fn report(stage: usize, direction: Direction, statistics: &[Vec<SiteStatistics>]
     AllReduceReport {
         stage,
         ranks: statistics.len(),
-        direction: direction.into(),
+        direction: match direction {
+            Direction::Forward => metrics::Direction::Forward,
+            Direction::Backward => metrics::Direction::Backward,
+        },
         // The ranks make the same calls.
         calls: of_rank(&statistics[0], |site| site.calls),
         elements: of_rank(&statistics[0], |site| site.values),

@@ -27,8 +27,9 @@ pub fn load_into(part: &mut Part, model: &Pretrained) -> Result<(), Error> {
         if adapted && parameter.trainable {
             return Ok(parameter.value.clone());
         }
-        let values = model.read(part.name_in(model.config().tied, parameter), &parameter.shape)?;
-        Ok(part.params().upload(values))
+        let name = part.name_in(model.config().tied, parameter);
+        let values = model.read(name, parameter.slice.whole())?;
+        Ok(part.params().upload(parameter.slice.take(values)))
     };
     let tensors = part.params().iter().map(read).collect::<Result<Vec<_>, Error>>()?;
     part.params_mut().iter_mut().zip(tensors).for_each(|(parameter, tensor)| parameter.value = tensor);

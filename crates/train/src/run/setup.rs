@@ -296,17 +296,16 @@ impl Setup {
     fn team(&self, stage: usize) -> Result<Team, RunError> {
         let TensorParallelConfig { ranks, all_reduce, .. } = self.config.tensor_parallel;
         let shards = Shard::all(&self.architecture, ranks)?;
-        let shares: Vec<ChainStage> = if ranks == 1 {
-            vec![self.share(stage, Shard::WHOLE, None)?]
-        } else {
-            let deadline = self.config.pipeline.deadline();
-            let groups = memory::group(ranks, &Settings { deadline, ..Settings::default() })?;
-            let gradients = self.config.tensor_parallel.gradients();
-            let join = |group| TensorGroup::with_gradients(group, all_reduce, gradients);
-            let share = |(shard, group)| self.share(stage, shard, Some(&join(group)));
-            shards.into_iter().zip(groups).map(share).collect::<Result<_, _>>()?
-        };
-        Ok(Team::new(stage, shares))
+        if ranks == 1 {
+            return Ok(Team::new(stage, [self.share(stage, Shard::WHOLE, None)?]));
+        }
+        let deadline = self.config.pipeline.deadline();
+        let groups = memory::group(ranks, &Settings { deadline, ..Settings::default() })?;
+        let gradients = self.config.tensor_parallel.gradients();
+        let join = |group| TensorGroup::with_gradients(group, all_reduce, gradients);
+        let own = |(shard, group)| self.share(stage, shard, Some(&join(group)));
+        let members = shards.into_iter().zip(groups).map(own).collect::<Result<Vec<_>, _>>()?;
+        Ok(Team::new(stage, members))
     }
 
     /// What `shard` of stage `stage` computes with, at the start of training.

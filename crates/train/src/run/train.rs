@@ -241,9 +241,8 @@ impl<'a, 'e> Life<'a, 'e> {
             newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
         let (memories, unknown) = SavedMemories::check(&self.folder, step, &ends)?;
         let (folder, facts) = (self.folder.clone(), self.facts.clone());
-        let manifest = engine.change(move |part, optimizer| {
-            checkpoint::restore(&folder, step, part, optimizer, &facts)
-        })??;
+        let manifest = engine
+            .change(move |part, optimizer| checkpoint::restore(&folder, step, part, optimizer, &facts))??;
         memories.restore()?;
         engine.agree_on_restored()?;
         // Both ends of a boundary find the same, and one tells.

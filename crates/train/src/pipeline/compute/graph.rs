@@ -66,7 +66,7 @@ impl Graph {
         let (left, recorded) = match part.forward_units(units, &leaves, input) {
             Activation::Logits(logits) => {
                 let Objective { batch, weight } = objective.expect("the head has targets");
-                let (loss, sum) = loss_of(logits, batch);
+                let (loss, sum) = loss_of(part, logits, batch);
                 (Left::Loss(loss * weight), Recorded::Loss(sum))
             }
             Activation::Hidden(h) => {

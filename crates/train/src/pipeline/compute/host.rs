@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::config::Dtype;
 use crate::data::MicroBatch;
-use crate::model::token_losses;
+use crate::model::Part;
 
 /// A tensor in host memory, on its way between a stage and a link: `[samples, tokens, channels]`, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,10 +16,10 @@ pub struct HostTensor {
 }
 
 /// The summed loss of the targets that count, as a tensor and in nats.
-pub(super) fn loss_of(logits: Tensor<2>, batch: &MicroBatch) -> (Tensor<1>, f64) {
+pub(super) fn loss_of(part: &Part, logits: Tensor<2>, batch: &MicroBatch) -> (Tensor<1>, f64) {
     let device = &logits.device();
     let targets = ids(&batch.targets, [batch.samples, batch.tokens], device).flatten::<1>(0, 1);
-    let losses = token_losses(logits, targets);
+    let losses = part.token_losses(logits, targets);
     let loss = match &batch.mask {
         Some(mask) => (losses * weights(mask, device)).sum(),
         None => losses.sum(),

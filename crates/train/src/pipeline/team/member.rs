@@ -84,7 +84,7 @@ impl Member {
         let mut squares = Vec::with_capacity(partial.len());
         for index in partial {
             let sum = match (&self.gradients[index], self.group()) {
-                (Some(gradient), Some(group)) => Some(self.upload(group.sum(&values(gradient)))),
+                (Some(gradient), Some(group)) => Some(self.upload(group.sum_exactly(&values(gradient)))),
                 (gradient, _) => gradient.clone(),
             };
             squares.push(sum.as_ref().map_or(0.0, square_norm));
