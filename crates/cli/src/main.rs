@@ -17,6 +17,7 @@ mod signals;
 mod start;
 mod stopped;
 mod tensor;
+mod tensor_parallel;
 mod tokenizing;
 
 use std::process::ExitCode;

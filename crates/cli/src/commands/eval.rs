@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{ArgGroup, Args, value_parser};
-use thinwire_train::choices::Format;
+use thinwire_train::choices::{Format, Questions};
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::{WindowSize, evaluation};
-use thinwire_train::evaluate::{Boundary, SavedModel};
+use thinwire_train::evaluate::{Boundary, Pipeline, SavedModel};
 
 use self::report::{Report, Uncompressed};
 use crate::compression::Compression;
 use crate::error::CommandError;
 use crate::output::Output;
 use crate::progress;
+use crate::tensor_parallel::{Sums, TensorParallel};
 
 /// Perplexity of a text, or accuracy on multiple-choice questions.
 ///
@@ -51,6 +52,8 @@ pub(crate) struct Eval {
     tokens: Option<u64>,
     #[command(flatten)]
     compression: Compression,
+    #[command(flatten)]
+    tensor_parallel: TensorParallel,
     /// Tokens in a sequence [default: the run's; 1024 for a model of others].
     #[arg(long, value_name = "N", requires = "text")]
     sequence: Option<NonZeroUsize>,
@@ -71,31 +74,38 @@ pub(crate) struct Eval {
 impl Eval {
     pub(crate) fn run(self, output: Output) -> Result<(), CommandError> {
         let model = SavedModel::open(&self.model, self.tokenizer.as_ref())?;
-        let boundaries = self.compression.boundaries(&model)?;
         match (&self.text, &self.choices) {
-            (Some(text), _) => output.print(&self.perplexity(&model, text, boundaries)?)?,
+            (Some(text), _) => output.print(&self.perplexity(&model, text)?)?,
             (None, Some(questions)) => {
                 let limit = self.limit.map(NonZeroUsize::get);
-                let report = choices::accuracy(&model, questions, self.format, limit, boundaries)?;
-                output.print(&choices::Report { model: self.model, step: model.step(), ..report })?;
+                let questions = Questions::read(questions, self.format, limit)?;
+                let mut pipeline = self.load(&model)?;
+                let report = choices::accuracy(&model, questions, &mut pipeline)?;
+                let all_reduce = Sums::of(&pipeline, self.tensor_parallel.sharing());
+                let step = model.step();
+                output.print(&choices::Report { model: self.model, step, all_reduce, ..report })?;
             }
             (None, None) => unreachable!("one of the two is required"),
         }
         Ok(())
     }
 
+    fn load(&self, model: &SavedModel) -> Result<Pipeline, CommandError> {
+        let boundaries = self.compression.boundaries(model)?;
+        Ok(model.load_shared(boundaries, self.tensor_parallel.sharing())?)
+    }
+
     fn perplexity(
         &self,
         model: &SavedModel,
         text: &Path,
-        boundaries: Vec<Boundary>,
     ) -> Result<Report, CommandError> {
         let sequence = self.sequence.map_or(model.sequence(), NonZeroUsize::get);
         let stride = self.stride.map_or(sequence, NonZeroUsize::get);
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
         let size = WindowSize { sequence, stride, micro_batch };
         let text = model.read_text(text, size)?;
-        let mut pipeline = model.load(boundaries)?;
+        let mut pipeline = self.load(model)?;
         let predicted = self.tokens.map_or(0, |tokens| usize::try_from(tokens - 1).unwrap_or(usize::MAX));
         let batches = evaluation(&text, size, predicted);
 
@@ -115,6 +125,7 @@ impl Eval {
             uncompressed: Uncompressed { perplexity: result.uncompressed },
             boundaries: boundaries.iter().map(Boundary::before).collect(),
             codec: boundaries.iter().map(Boundary::codec).collect(),
+            all_reduce: Sums::of(&pipeline, self.tensor_parallel.sharing()),
             model: self.model.clone(),
             step: model.step(),
             sequence,

@@ -16,6 +16,7 @@ use self::report::Report;
 use crate::compression::Compression;
 use crate::error::CommandError;
 use crate::output::Output;
+use crate::tensor_parallel::{Sums, TensorParallel};
 
 /// Tokens that are generated at most, where the user does not say.
 const MAX_TOKENS: usize = 256;
@@ -56,6 +57,8 @@ pub(crate) struct Generate {
     seed: u64,
     #[command(flatten)]
     compression: Compression,
+    #[command(flatten)]
+    tensor_parallel: TensorParallel,
     /// The tokenizer of training: `byte`, a tokenizer.json, or a model that brings it [default: where the run had it, or
     /// the model's].
     #[arg(long, value_name = "FILE")]
@@ -90,12 +93,14 @@ impl Generate {
             prompt: prompt.clone(),
             sampling,
         };
-        let mut pipeline = model.load(self.compression.boundaries(&model)?)?;
+        let sharing = self.tensor_parallel.sharing();
+        let mut pipeline = model.load_shared(self.compression.boundaries(&model)?, sharing)?;
         let mut generation = Generation::start(&mut pipeline, request)?;
         let text = print(&mut generation, TextStream::after(model.tokenizer(), &prompt), output)?;
         let (end, statistics) = (generation.end(), generation.statistics());
         let report = Report::new(text, end, statistics, pipeline.boundaries());
-        output.end_of_text(&Report { model: self.model, step: model.step(), ..report })?;
+        let all_reduce = Sums::of(&pipeline, sharing);
+        output.end_of_text(&Report { model: self.model, step: model.step(), all_reduce, ..report })?;
         Ok(())
     }
 

@@ -3,8 +3,8 @@ use thinwire_ops::{HostFn, on_host};
 
 use crate::support::{Values, rng, run, to_vec, upstream};
 
-fn times(factor: f32) -> Option<HostFn> {
-    Some(HostFn::new(move |values| values.into_iter().map(|value| value * factor).collect()))
+fn times(factor: f32) -> HostFn {
+    HostFn::new(move |values| values.into_iter().map(|value| value * factor).collect())
 }
 
 #[test]
@@ -12,7 +12,7 @@ fn values_and_gradients_go_each_their_way() {
     let x = Values::random([3, 5], 2.0, &mut rng(1));
     // Powers of two: nothing is rounded.
     for (forward, backward) in [(1.0, 1.0), (4.0, 1.0), (1.0, -0.5), (4.0, -0.5)] {
-        let maps = [forward, backward].map(|factor| if factor == 1.0 { None } else { times(factor) });
+        let maps = [forward, backward].map(|factor| (factor != 1.0).then(|| times(factor)));
         let formula = |x: &[Tensor<2>]| on_host(x[0].clone(), maps[0].clone(), maps[1].clone());
         let (y, gradients) = run(std::slice::from_ref(&x), &formula, DType::F32);
         assert_eq!(y, x.values.iter().map(|x| x * forward).collect::<Vec<_>>());
@@ -24,7 +24,7 @@ fn values_and_gradients_go_each_their_way() {
 fn bf16_stays_bf16_and_strides_are_seen_through() {
     let device = Device::flex();
     let x = Values::random([3, 5], 2.0, &mut rng(2)).tensor(&device).cast(DType::BF16).transpose();
-    let y = on_host(x.clone(), times(2.0), None);
+    let y = on_host(x.clone(), Some(times(2.0)), None);
     assert_eq!((y.dtype(), y.dims()), (DType::BF16, [5, 3]));
     assert_eq!(to_vec(y), to_vec(x.mul_scalar(2.0)));
 }

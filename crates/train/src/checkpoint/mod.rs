@@ -27,6 +27,6 @@ pub use manifest::{FORMAT, FileEntry, Manifest, Results, RunFacts};
 pub use memory_file::{SavedMemories, has_memories};
 pub use pieces::TrainedShare;
 pub use prune::{clean, prune, remove};
-pub use restore::{check_run, load_part, restore, restore_weights};
+pub use restore::{check_run, load_part, load_shard, restore, restore_weights};
 pub use weights::Weights;
 pub use write::{commit, write_shares, write_units};

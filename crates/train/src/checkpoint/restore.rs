@@ -11,7 +11,7 @@ use super::list::latest;
 use super::source::Source;
 use super::{Manifest, RunFacts};
 use crate::config::Unit;
-use crate::model::Part;
+use crate::model::{Part, Shard, Start};
 use crate::optim::{AdamW, Moments};
 
 /// Sets `part` and `optimizer` to what they were after step `step`, however the units were grouped when it was written.
@@ -63,11 +63,25 @@ pub fn restore_weights(dir: &Path, step: u64, part: &mut Part) -> Result<Manifes
 /// # Errors
 /// The manifest's model is none, the checkpoint has adapters alone, or as [`restore_weights`].
 pub fn load_part(dir: &Path, step: u64, units: &[Unit], device: &Device) -> Result<Part, CheckpointError> {
+    load_shard(dir, step, units, Shard::WHOLE, device)
+}
+
+/// One rank's share of them.
+///
+/// # Errors
+/// As [`load_part`].
+pub fn load_shard(
+    dir: &Path,
+    step: u64,
+    units: &[Unit],
+    shard: Shard,
+    device: &Device,
+) -> Result<Part, CheckpointError> {
     let manifest = Manifest::read(dir, step)?;
     let whole = manifest.run.architecture.lora.is_none();
     require(whole, &manifest_path(dir, step), "parameters", "those of a whole model", "adapters alone")?;
     check_sizes(dir, &manifest, units)?;
-    let mut part = Part::empty(&manifest.run.architecture, units, device);
+    let mut part = Part::of_shard(&manifest.run.architecture, units, Start::Empty, shard, device);
     load(dir, &manifest, &mut part, None)?;
     Ok(part)
 }

@@ -4,10 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use thinwire_codec::{CodecError, DecodeError, EncodeError, SpecError};
+use thinwire_collective::CollectiveError;
 
 use crate::checkpoint::CheckpointError;
 use crate::config::{ConfigError, LayerMapError};
 use crate::data::DataError;
+use crate::model::ShardError;
 use crate::pretrained::TokenizerError;
 use crate::run::{CHECKPOINTS, CONFIG_FILE, FindError};
 
@@ -149,6 +151,12 @@ pub enum EvaluateError {
         /// What the codec says.
         source: CodecError,
     },
+    /// The ranks asked for cannot share the model.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// The ranks that share the model cannot add up.
+    #[error("the ranks that share the model cannot add up")]
+    Collective(#[from] CollectiveError),
     /// A loss that is not finite, or too large for a perplexity.
     #[error("the loss of micro-batch {micro_batch} is {loss} nats a token: there is no perplexity")]
     Loss {

@@ -7,12 +7,15 @@ use burn::tensor::Device;
 use thinwire_codec::CodecSpec;
 use thinwire_pretrained::Pretrained;
 
-use super::{Boundary, EvaluateError, Pipeline, base};
+use super::ranks::Ranks;
+use super::sharing::Groups;
+use super::{Boundary, EvaluateError, Pipeline, Sharing, base};
 use crate::checkpoint;
 use crate::config::{Config, Dtype, EvalConfig, LayerMap, StageUnits, TokenizerSource, Unit};
 use crate::data::{ChatPrompt, Corpus, DataError, DataSettings, Tokenizer, WindowSize};
-use crate::model::{Architecture, Part};
-use crate::pretrained::{is_model, load_into, load_part, load_tokenizer_and_stop, model_tokenizer};
+use crate::model::{Architecture, Part, Shard, Start};
+use crate::pipeline::Compute;
+use crate::pretrained::{is_model, load_into, load_shard, load_tokenizer_and_stop, model_tokenizer};
 use crate::run::FoundCheckpoint;
 
 /// Tokens in a sequence for a model that no run's configuration speaks of, if its context is as long.
@@ -226,29 +229,53 @@ impl SavedModel {
     ///
     /// # Errors
     /// A boundary that does not exist or is named twice; a file that is not what the manifest says, or cannot be read.
-    pub fn load(&self, mut boundaries: Vec<Boundary>) -> Result<Pipeline, EvaluateError> {
-        boundaries.sort_by_key(Boundary::before);
-        let map = cut(self.architecture.layers, &boundaries)?;
-        let device = Device::flex();
-        let parts = map.stages().iter().map(|units| self.load_part(units, &device));
-        let parts = parts.collect::<Result<_, _>>()?;
-        Ok(Pipeline::new(parts, boundaries, &device))
+    pub fn load(&self, boundaries: Vec<Boundary>) -> Result<Pipeline, EvaluateError> {
+        self.load_shared(boundaries, Sharing::ALONE)
     }
 
-    fn load_part(&self, units: &StageUnits, device: &Device) -> Result<Part, EvaluateError> {
+    /// As [`SavedModel::load`], every part shared by ranks.
+    ///
+    /// # Errors
+    /// As there; ranks that cannot share the model.
+    pub fn load_shared(
+        &self,
+        mut boundaries: Vec<Boundary>,
+        sharing: Sharing,
+    ) -> Result<Pipeline, EvaluateError> {
+        boundaries.sort_by_key(Boundary::before);
+        let map = cut(self.architecture.layers, &boundaries)?;
+        let ranks = Shard::all(&self.architecture, sharing.ranks.get())?;
+        let (groups, device) = (Groups::new(sharing)?, Device::flex());
+        let share = |units, shard: Shard| {
+            let part = self.load_part(units, shard, &device)?;
+            let part = match groups.end(shard.rank()) {
+                Some(group) => part.join(group),
+                None => part,
+            };
+            Ok(Compute::new(part, device.clone()))
+        };
+        let part = |units| {
+            let shares = ranks.iter().map(|&shard| share(units, shard));
+            Ok(Ranks::new(shares.collect::<Result<_, EvaluateError>>()?))
+        };
+        let parts = map.stages().iter().map(part).collect::<Result<_, EvaluateError>>()?;
+        Ok(Pipeline::new(parts, boundaries, groups))
+    }
+
+    fn load_part(&self, units: &StageUnits, shard: Shard, device: &Device) -> Result<Part, EvaluateError> {
         let units: Vec<Unit> = units.iter().collect();
         let dtype = self.config().map_or_else(Dtype::default, |run| run.train.dtype);
         let part = match &self.source {
             Source::Checkpoint(found) => {
-                checkpoint::load_part(&found.dir, found.manifest.step, &units, device)?
+                checkpoint::load_shard(&found.dir, found.manifest.step, &units, shard, device)?
             }
             Source::Adapters(found, base) => {
-                let mut part = Part::empty(&self.architecture, &units, device);
+                let mut part = Part::of_shard(&self.architecture, &units, Start::Empty, shard, device);
                 load_into(&mut part, base)?;
                 checkpoint::restore_weights(&found.dir, found.manifest.step, &mut part)?;
                 part
             }
-            Source::Pretrained(model) => load_part(model, &units, device)?,
+            Source::Pretrained(model) => load_shard(model, &units, shard, device)?,
         };
         Ok(part.in_dtype(dtype))
     }

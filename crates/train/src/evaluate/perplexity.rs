@@ -1,39 +1,40 @@
 //! The two passes over a text.
 
-use burn::tensor::Device;
-
+use super::ranks::Ranks;
+use super::sharing::Groups;
 use super::{Boundary, EvaluateError};
 use crate::data::MicroBatch;
-use crate::model::{Architecture, Part};
-use crate::pipeline::{Compute, Forwarded, HostTensor};
+use crate::model::Architecture;
+use crate::pipeline::{Forwarded, HostTensor};
+use crate::tensor_parallel::SiteStatistics;
 
 /// The parts of a model with the boundaries between them.
 #[derive(Debug)]
 pub struct Pipeline {
-    parts: Vec<Compute>,
+    parts: Vec<Ranks>,
     boundaries: Vec<Boundary>,
+    groups: Groups,
 }
 
 /// What was found out about a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Perplexity {
-    /// `exp` of the mean loss, the activations compressed at every boundary.
+    /// `exp` of the mean loss, the activations compressed at every boundary and in the sums of ranks.
     pub compressed: f64,
-    /// The same without codecs.
+    /// The same without codecs, and with exact sums.
     pub uncompressed: f64,
     /// Tokens predicted.
     pub tokens: u64,
 }
 
 impl Pipeline {
-    /// Joins `parts`, whose parameters are on `device` (without autodiff), with a boundary between any two.
+    /// Joins `parts`, whose ranks are in `groups`, with a boundary between any two.
     ///
     /// # Panics
     /// When the boundaries are not one fewer than the parts.
-    pub(super) fn new(parts: Vec<Part>, boundaries: Vec<Boundary>, device: &Device) -> Self {
+    pub(super) fn new(parts: Vec<Ranks>, boundaries: Vec<Boundary>, groups: Groups) -> Self {
         assert_eq!(parts.len(), boundaries.len() + 1, "a boundary between any two parts");
-        let parts = parts.into_iter().map(|part| Compute::new(part, device.clone())).collect();
-        Self { parts, boundaries }
+        Self { parts, boundaries, groups }
     }
 
     /// The boundaries, with what has passed them.
@@ -41,28 +42,33 @@ impl Pipeline {
         &self.boundaries
     }
 
+    /// What the ranks that share the model have added up so far, all of them together, by site; nothing if nobody shares it.
+    pub fn sums(&self) -> Vec<SiteStatistics> {
+        self.groups.statistics()
+    }
+
     /// The model.
     ///
     /// # Panics
     /// Never: there is a first part.
     pub fn architecture(&self) -> &Architecture {
-        self.parts[0].part().architecture()
+        self.parts[0].architecture()
     }
 
     /// The parts, in order.
-    pub(crate) fn parts(&self) -> &[Compute] {
+    pub(crate) fn parts(&self) -> &[Ranks] {
         &self.parts
     }
 
     /// The parts, and what is between them.
-    pub(crate) fn parts_and_boundaries(&mut self) -> (&[Compute], &mut [Boundary]) {
+    pub(crate) fn parts_and_boundaries(&mut self) -> (&[Ranks], &mut [Boundary]) {
         (&self.parts, &mut self.boundaries)
     }
 
     /// Evaluates `batches`; calls `done` after each of them.
     ///
     /// # Errors
-    /// An activation or a loss that is not finite, an activation that a codec cannot take.
+    /// An activation or a loss that is not finite, an activation that a codec cannot take, ranks that cannot add up.
     pub fn evaluate(
         &mut self,
         batches: impl Iterator<Item = MicroBatch>,
@@ -73,13 +79,23 @@ impl Pipeline {
             // First, so that a value that is not finite is told by its boundary.
             let loss = self.loss(index, &batch, Boundary::pass)?;
             compressed += loss;
-            uncompressed +=
-                if self.boundaries.is_empty() { loss } else { self.loss(index, &batch, |_, h, _| Ok(h))? };
+            uncompressed += if self.is_exact() { loss } else { self.exact_loss(index, &batch)? };
             tokens += batch.trained() as u64;
             done();
         }
         let perplexity = |loss: f64| (loss / tokens as f64).exp();
         Ok(Perplexity { compressed: perplexity(compressed), uncompressed: perplexity(uncompressed), tokens })
+    }
+
+    fn is_exact(&self) -> bool {
+        self.boundaries.is_empty() && self.groups.are_exact()
+    }
+
+    fn exact_loss(&mut self, index: usize, batch: &MicroBatch) -> Result<f64, EvaluateError> {
+        self.groups.set_exact(true);
+        let loss = self.loss(index, batch, |_, h, _| Ok(h));
+        self.groups.set_exact(false);
+        loss
     }
 
     /// Sum of the losses of micro-batch `index`, with `cross` taking an activation over a boundary.
@@ -92,7 +108,7 @@ impl Pipeline {
         let mut boundaries = self.boundaries.iter_mut();
         let mut entered = None;
         for part in &self.parts {
-            entered = match (part.evaluate(batch, entered), boundaries.next()) {
+            entered = match (part.evaluate(batch, entered)?, boundaries.next()) {
                 (Forwarded::Hidden(h), Some(boundary)) => Some(cross(boundary, h, index)?),
                 (Forwarded::Loss(sum), None) => return checked(index, sum, batch),
                 _ => unreachable!("the last part, and no other, ends with the head"),

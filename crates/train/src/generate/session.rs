@@ -5,10 +5,10 @@ use crate::evaluate::Pipeline;
 use crate::model::KvCache;
 use crate::pipeline::Extended;
 
-/// A sequence that grows: a cache of keys and values for every part of a [`Pipeline`].
+/// A sequence that grows: a cache of keys and values for every part of a [`Pipeline`] on each of its ranks.
 #[derive(Clone, Debug)]
 pub struct Session {
-    caches: Vec<KvCache>,
+    caches: Vec<Vec<KvCache>>,
     tokens: usize,
     capacity: usize,
     vocab: usize,
@@ -24,7 +24,7 @@ impl Session {
         if capacity > arch.context {
             return Err(GenerateError::TooLong { prompt: 0, more: capacity, context: arch.context });
         }
-        let caches = pipeline.parts().iter().map(|part| part.cache(capacity)).collect();
+        let caches = pipeline.parts().iter().map(|part| part.caches(capacity)).collect();
         Ok(Self { caches, tokens: 0, capacity, vocab: arch.vocab })
     }
 
@@ -39,7 +39,8 @@ impl Session {
     /// After an error of a codec the sequence cannot go on.
     ///
     /// # Errors
-    /// There is no room for `ids`, or one is not in the vocabulary; an activation that a codec cannot take.
+    /// There is no room for `ids`, or one is not in the vocabulary; an activation that a codec cannot take, ranks that cannot
+    /// add up.
     ///
     /// # Panics
     /// When `last` is 0 or more than there are `ids`, or `pipeline` is another one.
@@ -62,8 +63,8 @@ impl Session {
         let (parts, boundaries) = pipeline.parts_and_boundaries();
         let mut boundaries = boundaries.iter_mut();
         let mut entered = None;
-        for (part, cache) in parts.iter().zip(&mut self.caches) {
-            entered = match (part.extend(ids, entered, cache, last), boundaries.next()) {
+        for (part, caches) in parts.iter().zip(&mut self.caches) {
+            entered = match (part.extend(ids, entered, caches, last)?, boundaries.next()) {
                 (Extended::Hidden(h), Some(boundary)) => Some(boundary.pass(h, start)?),
                 (Extended::Logits(logits), None) => return Ok(logits),
                 _ => unreachable!("the last part, and no other, ends with the head"),

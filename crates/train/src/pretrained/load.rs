@@ -4,14 +4,23 @@ use burn::tensor::Device;
 use thinwire_pretrained::{Error, Pretrained};
 
 use crate::config::Unit;
-use crate::model::{Architecture, Parameter, Part};
+use crate::model::{Architecture, Parameter, Part, Shard, Start};
 
 /// The units `units` of `model` on `device` (without autodiff); of the files only their tensors are read.
 ///
 /// # Errors
 /// A tensor cannot be read.
 pub fn load_part(model: &Pretrained, units: &[Unit], device: &Device) -> Result<Part, Error> {
-    let mut part = Part::empty(&Architecture::from(model.config()), units, device);
+    load_shard(model, units, Shard::WHOLE, device)
+}
+
+/// One rank's share of them.
+///
+/// # Errors
+/// As [`load_part`].
+pub fn load_shard(model: &Pretrained, units: &[Unit], shard: Shard, device: &Device) -> Result<Part, Error> {
+    let architecture = Architecture::from(model.config());
+    let mut part = Part::of_shard(&architecture, units, Start::Empty, shard, device);
     load_into(&mut part, model)?;
     Ok(part)
 }

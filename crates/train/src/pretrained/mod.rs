@@ -8,7 +8,7 @@ mod tokenizer;
 use thinwire_pretrained::DecoderConfig;
 
 pub use fingerprint::fingerprint;
-pub use load::{load_into, load_part};
+pub use load::{load_into, load_part, load_shard};
 pub use tokenizer::{
     TokenizerError, is_model, load_tokenizer, load_tokenizer_and_stop, model_tokenizer, read_tokenizer,
 };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use burn::tensor::{Int, Tensor};
-use thinwire_collective::{AllReduceSpec, CollectiveError, Group, Statistics};
+use thinwire_collective::{AllReduceSpec, CollectiveError, Group};
 use thinwire_ops::{HostFn, cross_entropy_of_columns, on_host};
 
 use super::rerun::{Rerun, Sums};
@@ -64,8 +64,19 @@ impl TensorGroup {
         self.lock().failure().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
-    /// What this rank has done so far: in all, and by site.
-    pub fn statistics(&self) -> (Statistics, Vec<SiteStatistics>) {
+    /// From now on every compressed sum is made a second time, exactly, to tell the error of the first. It changes no result.
+    /// All ranks do so from the same call on.
+    pub fn measure_errors(&self) {
+        self.lock().measure_errors();
+    }
+
+    /// From now on sums are exact and not counted, or again as they were asked for. All ranks do so from the same call on.
+    pub fn set_exact(&self, exact: bool) {
+        self.lock().set_exact(exact);
+    }
+
+    /// What this rank has added up so far, by site.
+    pub fn statistics(&self) -> Vec<SiteStatistics> {
         self.lock().statistics()
     }
 

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use thinwire_codec::DType;
-use thinwire_collective::{AllReduceSpec, Coefficients, CollectiveError, Compensator, Group, Statistics};
+use thinwire_codec::{CodecSpec, DType};
+use thinwire_collective::{AllReduceSpec, Coefficients, CollectiveError, Compensator, Contribution, Group};
 
 use super::rerun::Rerun;
 use super::site::raw;
-use super::statistics::square;
+use super::statistics::Call;
 use super::{Direction, Site, SiteStatistics};
 
 /// A rank's end of the collectives with everything that goes with it.
 #[derive(Debug)]
 pub(super) struct State {
     group: Group,
-    forward: Feedback,
-    backward: Feedback,
+    /// By direction.
+    feedback: [Feedback; 2],
     rerun: Rerun,
     sites: BTreeMap<(Direction, Site), SiteStatistics>,
+    measured: bool,
+    exact: bool,
     /// Of a pass that goes on without the others.
     failure: Option<CollectiveError>,
 }
@@ -51,8 +53,9 @@ impl Feedback {
 
 impl State {
     pub(super) fn new(group: Group, activations: AllReduceSpec, gradients: AllReduceSpec) -> Self {
-        let (forward, backward) = (Feedback::new(activations), Feedback::new(gradients));
-        Self { group, forward, backward, rerun: Rerun::Off, sites: BTreeMap::new(), failure: None }
+        let feedback = [activations, gradients].map(Feedback::new);
+        let (sites, rerun) = (BTreeMap::new(), Rerun::Off);
+        Self { group, feedback, rerun, sites, measured: false, exact: false, failure: None }
     }
 
     pub(super) fn rerun(&mut self) -> &mut Rerun {
@@ -60,15 +63,23 @@ impl State {
     }
 
     pub(super) fn begin(&mut self, direction: Direction) {
-        self.feedback(direction).begin();
+        self.feedback[direction as usize].begin();
+    }
+
+    pub(super) fn measure_errors(&mut self) {
+        self.measured = true;
+    }
+
+    pub(super) fn set_exact(&mut self, exact: bool) {
+        self.exact = exact;
     }
 
     pub(super) fn failure(&self) -> Option<&CollectiveError> {
         self.failure.as_ref()
     }
 
-    pub(super) fn statistics(&self) -> (Statistics, Vec<SiteStatistics>) {
-        (self.group.statistics(), self.sites.values().copied().collect())
+    pub(super) fn statistics(&self) -> Vec<SiteStatistics> {
+        self.sites.values().copied().collect()
     }
 
     /// The sum of all ranks' `x`; zeros after a failure.
@@ -97,16 +108,11 @@ impl State {
 
     fn add_up(&mut self, site: Site, direction: Direction, x: &[f32]) -> Vec<f32> {
         let mut y = vec![0.0; x.len()];
-        if self.failure.is_some() {
-            return y;
-        }
-        let before = self.group.statistics();
-        match self.sum(site, direction, x, &mut y) {
-            Ok(()) => self.count(site, direction, before, [x, &y]),
-            Err(failure) => {
-                self.failure = Some(failure);
-                y.fill(0.0);
-            }
+        if self.failure.is_none()
+            && let Err(failure) = self.sum(site, direction, x, &mut y)
+        {
+            self.failure = Some(failure);
+            y.fill(0.0);
         }
         y
     }
@@ -130,36 +136,45 @@ impl State {
         x: &[f32],
         y: &mut [f32],
     ) -> Result<(), CollectiveError> {
-        let Self { group, forward, backward, .. } = self;
-        let feedback = match direction {
-            Direction::Forward => forward,
-            Direction::Backward => backward,
-        };
+        let Self { group, feedback, measured, .. } = self;
+        if self.exact {
+            return group.all_reduce(&raw(DType::F32), x, y);
+        }
+        let feedback = &mut feedback[direction as usize];
         let codec = site.codec(&feedback.spec);
-        let compensator = if let Site::Layer { .. } = site { feedback.of(x.len()) } else { None };
-        let Some(compensator) = compensator else { return group.all_reduce(&codec, x, y) };
-        group.all_reduce(&codec, &compensator.apply(x), y)?;
-        compensator.update(x, y, group.ranks());
+        let compensator = match site {
+            Site::Layer { .. } => feedback.of(x.len()),
+            Site::Embedding | Site::Head => None,
+        };
+        let call = if let Some(compensator) = compensator {
+            let call = add_up(group, &codec, *measured, &compensator.apply(x), y)?;
+            compensator.update(x, y, group.ranks());
+            call
+        } else {
+            add_up(group, &codec, *measured, x, y)?
+        };
+        let new = || SiteStatistics::new(site, direction);
+        self.sites.entry((direction, site)).or_insert_with(new).add(&call, x, y);
         Ok(())
     }
+}
 
-    fn feedback(&mut self, direction: Direction) -> &mut Feedback {
-        match direction {
-            Direction::Forward => &mut self.forward,
-            Direction::Backward => &mut self.backward,
-        }
+/// An all-reduce; if it is to be `measured`, also an exact one.
+fn add_up<C: Contribution + ?Sized>(
+    group: &mut Group,
+    codec: &CodecSpec,
+    measured: bool,
+    x: &C,
+    y: &mut [f32],
+) -> Result<Call, CollectiveError> {
+    let before = group.statistics();
+    group.all_reduce(codec, x, y)?;
+    let mut call = Call::between(before, group.statistics(), group.ranks());
+    let exactly = raw(DType::F32);
+    if measured && *codec != exactly {
+        let mut exact = vec![0.0; y.len()];
+        group.all_reduce(&exactly, x, &mut exact)?;
+        call.compare(y, &exact);
     }
-
-    fn count(&mut self, site: Site, direction: Direction, before: Statistics, [x, y]: [&[f32]; 2]) {
-        let after = self.group.statistics();
-        let new = || SiteStatistics::new(site, direction);
-        let counted = self.sites.entry((direction, site)).or_insert_with(new);
-        let shared = (after.shared_values - before.shared_values) * (self.group.ranks() as u64 - 1);
-        counted.calls += 1;
-        counted.values += x.len() as u64;
-        counted.sent_values += after.pushed_values - before.pushed_values + shared;
-        counted.sent_bytes += after.sent_bytes - before.sent_bytes;
-        counted.partial_square += square(x);
-        counted.sum_square += square(y);
-    }
+    Ok(call)
 }

@@ -1,17 +1,17 @@
 //! `thinwire eval --choices`: accuracy on multiple-choice questions.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::Serialize;
 use thinwire_codec::CodecSpec;
-use thinwire_train::choices::{Accuracy, Damaged, Encoded, Format, Questions};
-use thinwire_train::evaluate::{Boundary, SavedModel};
-
+use thinwire_train::choices::{Accuracy, Damaged, Encoded, Questions};
+use thinwire_train::evaluate::{Boundary, Pipeline, SavedModel};
 
 use crate::error::CommandError;
 use crate::progress;
+use crate::tensor_parallel::Sums;
 
 /// Damaged lines that are named; all are counted.
 const NAMED: usize = 20;
@@ -42,6 +42,9 @@ pub(super) struct Report {
     /// The block behind each boundary.
     pub(super) boundaries: Vec<usize>,
     pub(super) codec: Vec<CodecSpec>,
+    /// Of a model that ranks share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) all_reduce: Option<Sums>,
     pub(super) model: PathBuf,
     /// Of a checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,23 +58,19 @@ pub(super) struct DamagedLine {
     reason: String,
 }
 
-/// Asks the questions in `path`; the report lacks where the model came from.
+/// Asks the questions; the report lacks where the model came from, and what its ranks did.
 pub(super) fn accuracy(
     model: &SavedModel,
-    path: &Path,
-    format: Format,
-    limit: Option<usize>,
-    boundaries: Vec<Boundary>,
+    Questions { questions, damaged }: Questions,
+    pipeline: &mut Pipeline,
 ) -> Result<Report, CommandError> {
-    let Questions { questions, damaged } = Questions::read(path, format, limit)?;
-    let mut pipeline = model.load(boundaries)?;
     let context = model.architecture().context;
     let start = Instant::now();
     let progress = progress::bar(questions.len() as u64, "questions");
     let (mut right, mut truncated) = (Accuracy::default(), 0);
     for question in &questions {
         let encoded = Encoded::new(question, model.tokenizer(), model.first(), context)?;
-        let scores = encoded.score(&mut pipeline, question)?;
+        let scores = encoded.score(pipeline, question)?;
         right.add(question, &encoded, &scores);
         truncated += usize::from(encoded.truncated);
         progress.inc(1);
@@ -95,6 +94,7 @@ pub(super) fn accuracy(
         rel_sq_error: boundaries.iter().map(Boundary::rel_sq_error).collect(),
         boundaries: boundaries.iter().map(Boundary::before).collect(),
         codec: boundaries.iter().map(Boundary::codec).collect(),
+        all_reduce: None,
         model: PathBuf::new(),
         step: None,
         seconds: start.elapsed().as_secs_f64(),
@@ -127,6 +127,9 @@ impl fmt::Display for Report {
         writeln!(f, "acc_norm    {:.4}{} (a character)", self.acc_norm, error(self.acc_norm_stderr))?;
         writeln!(f, "acc_bytes   {:.4} (a byte)", self.acc_bytes)?;
         write!(f, "acc_tokens  {:.4} (a token)", self.acc_tokens)?;
+        if let Some(sums) = &self.all_reduce {
+            write!(f, "\n{sums}")?;
+        }
         if self.boundaries.is_empty() {
             return Ok(());
         }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use thinwire_codec::CodecSpec;
 
+use crate::tensor_parallel::Sums;
+
 /// The result of `thinwire eval`. The lists have one entry for each boundary, in model order.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -21,6 +23,9 @@ pub(super) struct Report {
     /// The block behind each boundary.
     pub(super) boundaries: Vec<usize>,
     pub(super) codec: Vec<CodecSpec>,
+    /// Of a model that ranks share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) all_reduce: Option<Sums>,
     pub(super) model: PathBuf,
     /// Of a checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +52,10 @@ impl fmt::Display for Report {
             self.tokens, self.sequence, self.stride, self.micro_batch, self.seconds
         )?;
         let (with, without) = (self.perplexity, self.uncompressed.perplexity);
-        if !self.boundaries.is_empty() {
+        if let Some(sums) = &self.all_reduce {
+            writeln!(f, "{sums}")?;
+        }
+        if !self.boundaries.is_empty() || with != without {
             let difference = (with / without - 1.0) * 100.0;
             writeln!(f, "compressed    perplexity {with:.4} ({difference:+.3} %)")?;
         }

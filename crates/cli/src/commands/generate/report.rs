@@ -9,6 +9,8 @@ use thinwire_codec::CodecSpec;
 use thinwire_train::evaluate::Boundary;
 use thinwire_train::generate::{End, Statistics};
 
+use crate::tensor_parallel::Sums;
+
 /// The result of `thinwire generate`. The lists have one entry for each boundary, in model order.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -27,6 +29,9 @@ pub(super) struct Report {
     pub(super) bytes: Vec<u64>,
     pub(super) bits_per_element: Vec<f64>,
     pub(super) rel_sq_error: Vec<f64>,
+    /// Of a model that ranks share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) all_reduce: Option<Sums>,
     pub(super) model: PathBuf,
     /// Of a checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +39,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// All but where the model came from.
+    /// All but where the model came from, and what its ranks did.
     pub(super) fn new(text: String, end: Option<End>, took: Statistics, boundaries: &[Boundary]) -> Self {
         Self {
             text,
@@ -52,6 +57,7 @@ impl Report {
             bytes: boundaries.iter().map(Boundary::bytes).collect(),
             bits_per_element: boundaries.iter().map(Boundary::bits_per_element).collect(),
             rel_sq_error: boundaries.iter().map(Boundary::rel_sq_error).collect(),
+            all_reduce: None,
             model: PathBuf::new(),
             step: None,
         }
@@ -75,6 +81,9 @@ impl fmt::Display for Report {
             speed(self.tokens_per_second),
             self.end
         )?;
+        if let Some(sums) = &self.all_reduce {
+            write!(f, "\n{sums}")?;
+        }
         if self.boundaries.is_empty() {
             return Ok(());
         }

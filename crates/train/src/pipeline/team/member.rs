@@ -136,7 +136,7 @@ impl Member {
 
     /// What it has sent to the others, by site.
     pub(super) fn statistics(&self) -> Vec<SiteStatistics> {
-        self.group().map_or_else(Vec::new, |group| group.statistics().1)
+        self.group().map_or_else(Vec::new, |group| group.statistics())
     }
 
     /// Its end of the group; `None` for one that is alone.
