@@ -18,7 +18,7 @@ type Expected = (&'static str, u64, usize, [usize; 2], Option<Start>, Option<usi
 
 const RECIPES: [Expected; 14] = [
     ("quickstart.toml", 3_082_496, 2, [4, 256], None, None),
-    ("tensor-parallel.toml", 3_247_680, 1, [4, 256], None, None),
+    ("tensor-parallel.toml", 3_247_296, 1, [4, 256], None, None),
     ("paper/gpt2-xl-wikitext-2.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
     ("paper/gpt2-xl-arxiv21.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
     ("paper/qwen2.5-3b-magicoder.toml", 3_085_938_688, 8, [32, 1024], Some(Start::Qwen25), None),

@@ -172,23 +172,25 @@ impl Engine {
             Entered::Hidden(h) => Some(h),
             Entered::Lost { by } => {
                 pass.lose(index, by);
-                return match &self.neighbors.next {
-                    Some(next) => delivered(next.send_poisoned(key), &mut self.inbox),
-                    None => Ok(()),
-                };
+                return self.poison_next(key);
             }
         };
         let begin = Instant::now();
-        let forwarded = self.team.forward(index, batch, entered, pass.weight)?;
+        let forwarded = self.team.forward(index, batch, entered, pass.weight);
         self.clock.compute +=
             self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
         match forwarded {
-            Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch),
-            Forwarded::Loss(sum) if sum.is_finite() => {
+            Err(error) => {
+                let cause = self.survive(error)?;
+                pass.lose_because(index, cause);
+                self.poison_next(key)
+            }
+            Ok(Forwarded::Hidden(tensor)) => self.send_next(key, tensor, batch),
+            Ok(Forwarded::Loss(sum)) if sum.is_finite() => {
                 pass.add_loss(sum, batch);
                 Ok(())
             }
-            Forwarded::Loss(loss) => {
+            Ok(Forwarded::Loss(loss)) => {
                 let cause = self.tolerate(self.loss_not_finite(key, loss))?;
                 pass.lose_because(index, cause);
                 Ok(())
@@ -215,15 +217,20 @@ impl Engine {
         };
         if pass.is_lost(index) {
             self.team.forget(index)?;
-            return match &self.neighbors.previous {
-                Some(previous) => delivered(previous.send_poisoned(key), &mut self.inbox),
-                None => Ok(()),
-            };
+            return self.poison_previous(key);
         }
         let begin = Instant::now();
-        let gradient = self.team.backward(index, upstream)?;
+        let gradient = self.team.backward(index, upstream);
         self.clock.compute +=
             self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
+        let gradient = match gradient {
+            Ok(gradient) => gradient,
+            Err(error) => {
+                let cause = self.survive(error)?;
+                pass.lose_because(index, cause);
+                return self.poison_previous(key);
+            }
+        };
         match (&self.neighbors.previous, gradient) {
             (Some(previous), Some(gradient)) => {
                 delivered(previous.send(key, gradient, batch), &mut self.inbox)
@@ -346,6 +353,31 @@ impl Engine {
         delivered(next.send(key, tensor, batch), &mut self.inbox)
     }
 
+    fn poison_next(&mut self, key: FrameKey) -> Result<(), PipelineError> {
+        match &self.neighbors.next {
+            Some(next) => delivered(next.send_poisoned(key), &mut self.inbox),
+            None => Ok(()),
+        }
+    }
+
+    fn poison_previous(&mut self, key: FrameKey) -> Result<(), PipelineError> {
+        match &self.neighbors.previous {
+            Some(previous) => delivered(previous.send_poisoned(key), &mut self.inbox),
+            None => Ok(()),
+        }
+    }
+
+    /// What the ranks could not finish is an error, but for a value that is not finite where the policy is to skip: the cause of a
+    /// lost step then.
+    fn survive(&mut self, error: PipelineError) -> Result<String, PipelineError> {
+        if !error.is_of_ranks_not_finite() {
+            return Err(error);
+        }
+        let cause = self.tolerate(error)?;
+        self.team.rejoin()?;
+        Ok(cause)
+    }
+
     fn loss_not_finite(&self, frame: FrameKey, loss: f64) -> PipelineError {
         PipelineError::LossNotFinite { stage: self.settings.stage, frame, loss }
     }
@@ -354,7 +386,7 @@ impl Engine {
     pub(super) fn tolerate(&self, error: PipelineError) -> Result<String, PipelineError> {
         match self.settings.non_finite {
             NonFinitePolicy::Stop => Err(error),
-            NonFinitePolicy::SkipStep => Ok(error.to_string()),
+            NonFinitePolicy::SkipStep => Ok(crate::text::chain(&error)),
         }
     }
 

@@ -187,3 +187,10 @@ pub enum PipelineError {
         source: postcard::Error,
     },
 }
+
+impl PipelineError {
+    /// Whether ranks found a value that is not finite where they were to add up: they are well, and can be joined anew.
+    pub(super) fn is_of_ranks_not_finite(&self) -> bool {
+        matches!(self, Self::Ranks { source: CollectiveError::NonFinite { .. }, .. })
+    }
+}

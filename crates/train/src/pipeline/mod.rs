@@ -26,4 +26,5 @@ pub use schedule::{Action, actions};
 pub use step::StepReport;
 pub use stop::Stop;
 pub use team::Team;
+pub(crate) use team::groups;
 pub use tied::Gradients;

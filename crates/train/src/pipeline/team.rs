@@ -11,10 +11,11 @@ mod member;
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use burn::tensor::Tensor;
 use crc32fast::Hasher;
-use thinwire_collective::CollectiveError;
+use thinwire_collective::{CollectiveError, Group, Settings, memory};
 
 use self::follower::Follower;
 use self::member::{Member, Piece, values};
@@ -36,17 +37,42 @@ pub struct Team {
     // In front of the followers, so that it leaves the group before they are waited for.
     lead: Member,
     followers: Vec<Follower>,
+    /// Longest wait of one rank for another.
+    deadline: Duration,
+}
+
+/// Ends of a group for `ranks` ranks, in their order.
+pub(crate) fn groups(ranks: usize, deadline: Duration) -> Result<Vec<Group>, CollectiveError> {
+    memory::group(ranks, &Settings { deadline, ..Settings::default() })
 }
 
 impl Team {
-    /// Starts the followers of stage `stage`. `shares` are in the order of the ranks; those of more than one have a group.
+    /// Starts the followers of stage `stage`. `shares` are in the order of the ranks; those of more than one have a group, whose
+    /// ranks wait for each other no longer than `deadline`.
     ///
     /// # Panics
     /// When there is none.
-    pub fn new(stage: usize, shares: impl IntoIterator<Item = ChainStage>) -> Self {
+    pub fn new(stage: usize, shares: impl IntoIterator<Item = ChainStage>, deadline: Duration) -> Self {
         let mut members = shares.into_iter().map(Member::new);
         let lead = members.next().expect("a stage has a rank");
-        Self { stage, lead, followers: members.map(Follower::start).collect() }
+        Self { stage, lead, followers: members.map(Follower::start).collect(), deadline }
+    }
+
+    /// Joins the ranks anew after a pass that failed and left all of them well.
+    pub(super) fn rejoin(&mut self) -> Result<(), PipelineError> {
+        let failed = |source| PipelineError::Ranks { stage: self.stage, source };
+        let mut ends = groups(1 + self.followers.len(), self.deadline).map_err(failed)?.into_iter();
+        if let Some(end) = ends.next() {
+            self.lead.rejoin(end);
+        }
+        let told = self.followers.iter().zip(ends).map(|(follower, end)| {
+            follower.ask(move |member| {
+                member.rejoin(end);
+                Ok(())
+            })
+        });
+        let told = told.collect();
+        self.settle(told, Ok(())).map(drop)
     }
 
     /// The forward pass of a micro-batch; see [`Compute::forward`](super::Compute::forward).
@@ -261,7 +287,7 @@ impl Team {
                 }
                 Ok(Err(error)) => failed(error),
                 Err(_) => {
-                    let reason = follower.end().unwrap_or_else(|| "it ended earlier".to_owned());
+                    let reason = follower.end().to_owned();
                     PipelineError::RankEnded { stage, rank, reason }
                 }
             };

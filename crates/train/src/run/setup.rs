@@ -7,7 +7,6 @@ use std::time::Duration;
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
 use thinwire_codec::{Codec, CodecSpec, DType, RawSettings, Shape};
-use thinwire_collective::{Settings, memory};
 use thinwire_data::hash::sha256_hex;
 use thinwire_link::{Deadlines, Hello, Link, LinkConfig, RunId, Terms};
 use thinwire_pretrained::Pretrained;
@@ -296,16 +295,16 @@ impl Setup {
     fn team(&self, stage: usize) -> Result<Team, RunError> {
         let TensorParallelConfig { ranks, all_reduce, .. } = self.config.tensor_parallel;
         let shards = Shard::all(&self.architecture, ranks)?;
-        if ranks == 1 {
-            return Ok(Team::new(stage, [self.share(stage, Shard::WHOLE, None)?]));
-        }
         let deadline = self.config.pipeline.deadline();
-        let groups = memory::group(ranks, &Settings { deadline, ..Settings::default() })?;
+        if ranks == 1 {
+            return Ok(Team::new(stage, [self.share(stage, Shard::WHOLE, None)?], deadline));
+        }
+        let groups = pipeline::groups(ranks, deadline)?;
         let gradients = self.config.tensor_parallel.gradients();
         let join = |group| TensorGroup::with_gradients(group, all_reduce, gradients);
         let own = |(shard, group)| self.share(stage, shard, Some(&join(group)));
         let members = shards.into_iter().zip(groups).map(own).collect::<Result<Vec<_>, _>>()?;
-        Ok(Team::new(stage, members))
+        Ok(Team::new(stage, members, deadline))
     }
 
     /// What `shard` of stage `stage` computes with, at the start of training.

@@ -116,6 +116,15 @@ impl TensorGroup {
         self.lock().sum_exactly(values)
     }
 
+    /// Goes on at the rank's end of a new `group` of the same ranks, all of them between two passes: what failed is forgotten.
+    ///
+    /// # Panics
+    /// When it is the end of another rank.
+    pub fn rejoin(&self, group: Group) {
+        assert_eq!([group.rank(), group.ranks()], [self.rank, self.ranks], "rank and ranks of a group");
+        self.lock().rejoin(group);
+    }
+
     /// Runs a piece of a forward pass that will be run again: its result, and the sums in it.
     pub fn record<T>(&self, piece: impl FnOnce() -> T) -> (T, Sums) {
         self.with(Rerun::Recording(Sums::default()), piece)

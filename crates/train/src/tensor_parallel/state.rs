@@ -58,6 +58,11 @@ impl State {
         Self { group, feedback, rerun, sites, measured: false, exact: false, failure: None }
     }
 
+    pub(super) fn rejoin(&mut self, group: Group) {
+        self.group = group;
+        self.failure = None;
+    }
+
     pub(super) fn rerun(&mut self) -> &mut Rerun {
         &mut self.rerun
     }

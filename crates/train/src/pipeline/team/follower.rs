@@ -14,13 +14,15 @@ pub(super) struct Follower {
     /// `None` once there are no more.
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
+    /// What its panic said.
+    reason: String,
 }
 
 impl Follower {
     pub(super) fn start(mut member: Member) -> Self {
         let (jobs, received) = channel::<Job>();
         let thread = thread::spawn(move || received.into_iter().for_each(|job| job(&mut member)));
-        Self { jobs: Some(jobs), thread: Some(thread) }
+        Self { jobs: Some(jobs), thread: Some(thread), reason: String::new() }
     }
 
     /// Hands over a job. What it gives comes through the receiver, or nothing if the rank has ended.
@@ -40,11 +42,13 @@ impl Follower {
         answer
     }
 
-    /// Ends the rank; why it had ended already, if it panicked.
-    pub(super) fn end(&mut self) -> Option<String> {
+    /// Ends the rank; what it said if it had ended by a panic.
+    pub(super) fn end(&mut self) -> &str {
         self.jobs = None;
-        let payload = self.thread.take()?.join().err()?;
-        Some(reason(&*payload))
+        if let Some(Err(payload)) = self.thread.take().map(JoinHandle::join) {
+            self.reason = reason(&*payload);
+        }
+        &self.reason
     }
 }
 

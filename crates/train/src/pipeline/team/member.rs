@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use crc32fast::Hasher;
-use thinwire_collective::CollectiveError;
+use thinwire_collective::{CollectiveError, Group};
 use thinwire_ops::square_norm;
 
 use super::super::ChainStage;
@@ -132,6 +132,13 @@ impl Member {
 
     pub(super) fn state_mut(&mut self) -> (&mut Part, &mut AdamW) {
         (self.compute.part_mut(), &mut self.optimizer)
+    }
+
+    /// Goes on at its end of a new group.
+    pub(super) fn rejoin(&self, end: Group) {
+        if let Some(group) = self.group() {
+            group.rejoin(end);
+        }
     }
 
     /// What it has sent to the others, by site.
