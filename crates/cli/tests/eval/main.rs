@@ -6,6 +6,7 @@ mod hostile;
 mod models;
 #[path = "../common/run.rs"]
 mod run;
+mod tensor_parallel;
 mod tokenizer;
 
 use std::fs;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::common::{failure, json, thinwire};
-use super::folder;
+use super::{fixtures, folder};
 
 const QUESTIONS: &str = r#"
 {"context": "THE_QUICK", "choices": ["BROWN", "FOX"], "answer": 0}
@@ -46,6 +46,26 @@ fn questions_of_several_formats_are_asked_and_damaged_lines_named() {
         (&json!(2), &json!(0), &json!([1]))
     );
     assert!(report["rel_sq_error"][0].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn ranks_that_share_the_model_choose_alike() {
+    let model = fixtures().join("families/llama2");
+    let tokenizer = folder().join("tokenizer.json");
+    let report = |ranks| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), QUESTIONS).unwrap();
+        let mut command = thinwire(["eval", "--tensor-parallel", ranks, "--model"]);
+        command.arg(&model).arg("--tokenizer").arg(&tokenizer).arg("--choices").arg(file.path());
+        json(&mut command)
+    };
+    let (alone, shared) = (report("1"), report("2"));
+    assert_eq!((&shared["acc"], &shared["acc_norm"]), (&alone["acc"], &alone["acc_norm"]));
+    assert_eq!(alone.get("all_reduce"), None);
+    assert_eq!(
+        (&shared["all_reduce"]["ranks"], &shared["all_reduce"]["all_reduce"]),
+        (&json!(2), &json!("exact"))
+    );
 }
 
 #[test]

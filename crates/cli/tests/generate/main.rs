@@ -105,3 +105,21 @@ fn what_cannot_be_generated_is_refused() {
     failure(&mut generate(&[]), 2);
     failure(&mut generate(&["--prompt", "A", "--prompt-file", "b"]), 2);
 }
+
+#[test]
+fn ranks_that_share_the_model_say_the_same() {
+    let tokenizer = folder().join("tokenizer.json");
+    let report = |arguments: &[&str]| {
+        let mut command = thinwire(["generate", "--prompt", "THE", "--max-tokens", "12", "--model"]);
+        command.arg(fixtures().join("families/qwen3")).arg("--tokenizer").arg(&tokenizer).args(arguments);
+        json(&mut command)
+    };
+    let alone = report(&[]);
+    let shared = report(&["--tensor-parallel", "2"]);
+    assert_eq!((&shared["text"], &shared["tokens"]), (&alone["text"], &json!(12)));
+    let drawn =
+        ["--tensor-parallel", "2", "--all-reduce", "echo:group=16", "--temperature", "1", "--seed", "3"];
+    let drawn = report(&drawn);
+    assert_eq!(drawn["tokens"], 12);
+    assert!(drawn["all_reduce"]["rel_sq_error"].as_f64().unwrap() > 0.0, "{drawn}");
+}

@@ -5,14 +5,14 @@ use thinwire_train::choices::{Encoded, Question};
 use crate::models::{Continuation, MODELS, continuations, open, pipeline};
 
 /// Largest difference, in nats; the values are -3 to -60.
-const TOLERANCE: f64 = 1e-4;
+pub(crate) const TOLERANCE: f64 = 1e-4;
 
 /// A character for each token, as the models' tokenizer has it.
 fn text(ids: &[u32]) -> String {
     ids.iter().map(|&id| char::from(b'?' + u8::try_from(id).unwrap())).collect()
 }
 
-fn question(continuation: &Continuation) -> Question {
+pub(crate) fn question(continuation: &Continuation) -> Question {
     let choices = continuation.choices.iter().map(|choice| text(&choice.ids)).collect();
     Question { context: text(&continuation.prompt), delimiter: "", choices, answer: 0 }
 }

@@ -9,4 +9,5 @@ mod fixture;
 mod greedy;
 mod limits;
 mod models;
+mod shared;
 mod smollm2;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use burn::tensor::Device;
@@ -9,8 +10,9 @@ use thinwire_link::memory;
 use thinwire_pretrained::Pretrained;
 use thinwire_train::checkpoint::load_part;
 use thinwire_train::config::{Config, TokenizerSource, Unit};
-use thinwire_train::evaluate::SavedModel;
+use thinwire_train::evaluate::{SavedModel, Sharing};
 use thinwire_train::export::{ExportFormat, ExportOptions, Exporter};
+use thinwire_train::generate::Session;
 use thinwire_train::run::{Resume, Setup};
 
 use crate::fixture::folder;
@@ -110,6 +112,28 @@ fn a_checkpoint_has_adapters_alone() {
         });
         assert_eq!(names, expected, "{name}");
     }
+}
+
+#[test]
+fn ranks_share_adapters_and_what_they_adapt() {
+    let dir = tempfile::tempdir().unwrap();
+    let targets = r#"lora.targets=["c_attn", "c_fc", "c_proj"]"#;
+    let config = config(dir.path(), &folder("gpt2"), &[targets]).unwrap();
+    finished(&config, Resume::Fresh);
+    let logits = |path: &Path, ranks: usize| {
+        let model = SavedModel::open(path, Some(&config.data.tokenizer)).unwrap();
+        let sharing = Sharing { ranks: NonZeroUsize::new(ranks).unwrap(), ..Sharing::ALONE };
+        let mut pipeline = model.load_shared(Vec::new(), sharing).unwrap();
+        let mut session = Session::new(&pipeline, 5).unwrap();
+        session.extend(&mut pipeline, &[3, 1, 4, 15, 9], 5).unwrap()
+    };
+    let difference =
+        |a: &[f32], b: &[f32]| a.iter().zip(b).fold(0.0_f32, |max, (a, b)| max.max((a - b).abs()));
+    let (run, base) = (&config.run.dir, folder("gpt2"));
+    let alone = logits(run, 1);
+    let adapted = difference(&alone, &logits(&base, 1));
+    let shared = difference(&alone, &logits(run, 2));
+    assert!(shared < 1e-4 && shared < 0.01 * adapted, "{shared}, and {adapted} by the adapters");
 }
 
 #[test]
