@@ -265,7 +265,10 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
         ),
         ("pipeline.non_finite=ignore", "pipeline.non_finite: unknown variant `ignore`"),
         ("tensor_parallel.all_reduce=ekho", "tensor_parallel.all_reduce: unknown all-reduce `ekho`"),
-        ("tensor_parallel.gradients=echo:bit=4", "tensor_parallel.gradients: echo has no setting `bit`"),
+        (
+            "tensor_parallel.gradients=echo:bit=4",
+            "tensor_parallel.gradients: unknown setting of echo `bit`: did you mean `bits`?",
+        ),
     ] {
         let error = message(&parse(SMALL, &[value]).unwrap_err());
         assert!(error.starts_with(expected), "{value}: {error}");

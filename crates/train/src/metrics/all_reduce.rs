@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::event::Direction;
+use super::float;
+use crate::tensor_parallel::{self, SiteStatistics};
 
 /// What the ranks of one stage have sent each other in passes of one direction, counted by all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,3 +51,56 @@ impl AllReduceReport {
 
 /// Stage and direction.
 pub(super) type AllReduceKey = (usize, Direction);
+
+/// What the ranks of one stage have added up at one site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteReport {
+    /// The stage.
+    pub stage: usize,
+    /// Activations, or their gradients.
+    pub direction: Direction,
+    /// `embedding`, or `head`; or `attention` or `mlp`, the layer that the sum is behind, in front of on the way back.
+    pub site: String,
+    /// The block that a layer is in.
+    pub block: Option<usize>,
+    /// Tensors added up.
+    pub calls: u64,
+    /// Bytes that all ranks together sent for that.
+    pub bytes: u64,
+    /// Bits a value took each time it was sent.
+    #[serde(with = "float")]
+    pub bits_per_element: f64,
+    /// Root of the mean square of what ranks add.
+    #[serde(with = "float")]
+    pub partial_rms: f64,
+    /// The same of the sums.
+    #[serde(with = "float")]
+    pub sum_rms: f64,
+}
+
+impl SiteReport {
+    /// That of stage `stage`, whose ranks together have these statistics.
+    pub(crate) fn new(stage: usize, of: &SiteStatistics) -> Self {
+        let (site, block) = of.site.name();
+        Self {
+            stage,
+            direction: of.direction.into(),
+            site: site.to_owned(),
+            block,
+            calls: of.calls,
+            bytes: of.sent_bytes,
+            bits_per_element: of.bits_per_element(),
+            partial_rms: of.partial_rms(),
+            sum_rms: of.sum_rms(),
+        }
+    }
+}
+
+impl From<tensor_parallel::Direction> for Direction {
+    fn from(direction: tensor_parallel::Direction) -> Self {
+        match direction {
+            tensor_parallel::Direction::Forward => Self::Forward,
+            tensor_parallel::Direction::Backward => Self::Backward,
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::all_reduce::AllReduceReport;
+use super::all_reduce::{AllReduceReport, SiteReport};
 use super::float;
 
 /// Something that happened in a stage process.
@@ -152,6 +152,9 @@ pub enum Event {
         /// What the stage's ranks have sent each other; nothing for one rank.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         all_reduces: Vec<AllReduceReport>,
+        /// What they have added up, by direction and site.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sums: Vec<SiteReport>,
     },
     /// The run ended with an error.
     Failed {
@@ -378,6 +381,17 @@ mod tests {
             peak_memory: Some(1 << 30),
             links: vec![],
             all_reduces: vec![],
+            sums: vec![SiteReport {
+                stage: 0,
+                direction: Direction::Backward,
+                site: "mlp".into(),
+                block: Some(1),
+                calls: 3,
+                bytes: 9,
+                bits_per_element: 4.5,
+                partial_rms: f64::INFINITY,
+                sum_rms: 0.5,
+            }],
         };
         let address = || "127.0.0.1:7000".to_owned();
         let events = [

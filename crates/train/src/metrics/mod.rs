@@ -22,7 +22,7 @@ mod tensorboard;
 pub mod text;
 mod trace;
 
-pub use all_reduce::AllReduceReport;
+pub use all_reduce::{AllReduceReport, SiteReport};
 pub use display::DisplayMode;
 pub use error::MetricsError;
 pub use event::{Direction, Event, LinkReport, Span, StageTimes};

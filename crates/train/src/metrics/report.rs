@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::all_reduce::{AllReduceKey, AllReduceReport};
+use super::all_reduce::{AllReduceKey, AllReduceReport, SiteReport};
 use super::event::{Direction, Event, LinkKey, LinkReport};
 use super::float;
 use super::record::AllReduceRecord;
@@ -27,6 +27,9 @@ pub struct RunReport {
     /// What the ranks of every stage that was heard sent each other, over the whole process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub all_reduces: Vec<AllReduceRecord>,
+    /// The same by site.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sums: Vec<SiteReport>,
     /// Steps done, those before a resume included.
     pub steps: u64,
     /// Tokens trained on.
@@ -164,6 +167,7 @@ pub(super) struct Tally {
     bandwidths: BTreeMap<(usize, usize), u64>,
     links: BTreeMap<LinkKey, LinkReport>,
     all_reduces: BTreeMap<AllReduceKey, AllReduceReport>,
+    sums: BTreeMap<usize, Vec<SiteReport>>,
     stages: BTreeMap<usize, StageSummary>,
     outcome: Option<Outcome>,
 }
@@ -194,7 +198,9 @@ impl Tally {
                 peak_memory,
                 ref links,
                 ref all_reduces,
+                ref sums,
             } => {
+                self.sums.insert(stage, sums.clone());
                 self.stages.insert(stage, StageSummary { stage, peak_memory });
                 self.links.extend(links.iter().map(|link| (link.key(), *link)));
                 self.all_reduces.extend(all_reduces.iter().map(|report| (report.key(), *report)));
@@ -223,6 +229,7 @@ impl Tally {
             tokens_per_second: outcome.tokens as f64 / outcome.seconds,
             links: self.links.values().map(|link| LinkSummary::new(link, bandwidth(link))).collect(),
             all_reduces: self.all_reduces.values().map(|all| AllReduceRecord::between(None, all)).collect(),
+            sums: self.sums.values().flatten().cloned().collect(),
             steps: outcome.steps,
             tokens: outcome.tokens,
             seconds: outcome.seconds,

@@ -65,6 +65,7 @@ pub(super) fn finished(stage: usize, steps: u64) -> Event {
         peak_memory: (stage == 1).then_some(2_000_000),
         links: vec![link(stage, steps)],
         all_reduces: all_reduces(stage, steps),
+        sums: Vec::new(),
     }
 }
 

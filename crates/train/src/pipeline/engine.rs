@@ -23,7 +23,7 @@ use crate::checkpoint::{FileEntry, TrainedShare};
 use crate::config::{NonFinitePolicy, PipelineSchedule};
 use crate::data::{DataError, MicroBatch};
 use crate::memory::BoundaryMemory;
-use crate::metrics::{AllReduceReport, LinkReport, Span, StageTimes};
+use crate::metrics::{AllReduceReport, LinkReport, SiteReport, Span, StageTimes};
 use crate::model::Part;
 use crate::optim::{AdamW, RateSchedule};
 
@@ -419,6 +419,14 @@ impl Engine {
     /// A rank has ended.
     pub fn all_reduces(&mut self) -> Result<Vec<AllReduceReport>, PipelineError> {
         self.team.all_reduces()
+    }
+
+    /// What the ranks have added up so far, by direction and site; nothing for one rank.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn sums(&mut self) -> Result<Vec<SiteReport>, PipelineError> {
+        self.team.sums()
     }
 
     /// What the threads did since the last call.

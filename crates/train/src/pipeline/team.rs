@@ -18,14 +18,14 @@ use crc32fast::Hasher;
 use thinwire_collective::{CollectiveError, Group, Settings, memory};
 
 use self::follower::Follower;
-use self::member::{Member, Piece, values};
+use self::member::{Member, Piece, Whole, values};
 use super::ChainStage;
 use super::compute::{Forwarded, HostTensor};
 use super::error::PipelineError;
 use super::tied::Gradients;
 use crate::checkpoint::TrainedShare;
 use crate::data::MicroBatch;
-use crate::metrics::{self, AllReduceReport};
+use crate::metrics::{AllReduceReport, SiteReport};
 use crate::model::Part;
 use crate::optim::AdamW;
 use crate::tensor_parallel::{Direction, SiteStatistics};
@@ -172,19 +172,17 @@ impl Team {
 
     /// Updates every rank's share. `gradients` are what [`Team::take_gradients`] gave, with the sum of a tied matrix's.
     pub(super) fn update(&mut self, gradients: Gradients, rate: f64, clip: f64) -> Result<(), PipelineError> {
-        let whole = self.split_tie().map(|at| (at, gradients[at].as_ref().map(values).map(Arc::new)));
-        let told = self.tell(|| {
-            let whole = whole.clone();
-            move |member| {
-                member.take_whole(whole);
-                member.update(rate, clip);
-                Ok(())
-            }
-        });
+        let at = self.split_tie();
+        let whole = at.and_then(|at| Some(Whole { at, values: Arc::new(values(gradients[at].as_ref()?)) }));
         self.lead.set_gradients(gradients);
-        self.lead.take_whole(whole);
-        self.lead.update(rate, clip);
-        self.settle(told, Ok(())).map(drop)
+        self.all(move |member| {
+            if let Some(whole) = &whole {
+                member.take_piece(whole);
+            }
+            member.update(rate, clip);
+            Ok(())
+        })
+        .map(drop)
     }
 
     /// What the ranks have sent each other so far, activations first; nothing for one rank.
@@ -196,6 +194,17 @@ impl Team {
         Ok([Direction::Forward, Direction::Backward]
             .map(|direction| report(self.stage, direction, &statistics))
             .to_vec())
+    }
+
+    /// What the ranks have added up so far, by direction and site; nothing for one rank.
+    pub(super) fn sums(&mut self) -> Result<Vec<SiteReport>, PipelineError> {
+        let statistics = self.all(|member| Ok(member.statistics()))?;
+        let mut ranks = statistics.into_iter();
+        let mut together = ranks.next().unwrap_or_default();
+        for rank in ranks {
+            together.iter_mut().zip(&rank).for_each(|(site, other)| site.merge(other));
+        }
+        Ok(together.iter().map(|site| SiteReport::new(self.stage, site)).collect())
     }
 
     /// What rank 0 has of the stage's part of the model, and its optimizer.
@@ -309,10 +318,7 @@ fn report(stage: usize, direction: Direction, statistics: &[Vec<SiteStatistics>]
     AllReduceReport {
         stage,
         ranks: statistics.len(),
-        direction: match direction {
-            Direction::Forward => metrics::Direction::Forward,
-            Direction::Backward => metrics::Direction::Backward,
-        },
+        direction: direction.into(),
         // The ranks make the same calls.
         calls: of_rank(&statistics[0], |site| site.calls),
         elements: of_rank(&statistics[0], |site| site.values),

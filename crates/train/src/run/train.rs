@@ -136,6 +136,7 @@ impl<'a, 'e> Life<'a, 'e> {
             peak_memory: resident::peak(),
             links: engine.links(),
             all_reduces: engine.all_reduces()?,
+            sums: engine.sums()?,
         })?;
         Ok(outcome)
     }

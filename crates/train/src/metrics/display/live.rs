@@ -167,6 +167,9 @@ mod tests {
             (link.from, link.to, link.bytes, link.total_bytes) = (126, 127, u64::MAX, u64::MAX);
             link.bits_per_element = Some(32.0);
         }
+        for all in &mut step.all_reduces {
+            (all.stage, all.bytes, all.total_bytes) = (127, u64::MAX, u64::MAX);
+        }
         for stage in &mut step.stages {
             stage.stage = 127;
             stage.times =
@@ -175,7 +178,7 @@ mod tests {
         let heldout = Some(samples::eval_record(100));
         let progress = Progress { total_steps: 1_234_567, first_step: 0, step: Some(step), heldout };
         let screen = on_terminal(&progress);
-        assert_eq!(screen.len(), 7, "{screen:#?}");
+        assert_eq!(screen.len(), 8, "{screen:#?}");
         for line in &screen {
             assert!(line.chars().count() < 80, "{line}");
         }

@@ -28,6 +28,13 @@ pub(super) struct Member {
 /// What a rank has of a tensor.
 pub(super) type Piece = (Slice, Vec<f32>);
 
+/// The whole gradient of the parameter at a place.
+#[derive(Clone)]
+pub(super) struct Whole {
+    pub(super) at: usize,
+    pub(super) values: Arc<Vec<f32>>,
+}
+
 impl Member {
     pub(super) fn new(share: ChainStage) -> Self {
         let ChainStage { compute, optimizer } = share;
@@ -99,12 +106,11 @@ impl Member {
         self.gradients[index].as_ref().map(|gradient| (slice, values(gradient)))
     }
 
-    /// Takes its piece of a whole gradient; `whole` has the parameter's place.
-    pub(super) fn take_whole(&mut self, whole: Option<(usize, Option<Arc<Vec<f32>>>)>) {
-        let Some((index, whole)) = whole else { return };
+    /// Takes its piece of a whole gradient.
+    pub(super) fn take_piece(&mut self, Whole { at, values }: &Whole) {
         let params = self.compute.part().params();
-        let slice = &params.iter().nth(index).expect("the position is the set's own").slice;
-        self.gradients[index] = whole.map(|whole| params.upload(slice.take(whole.to_vec())));
+        let slice = &params.iter().nth(*at).expect("the position is the set's own").slice;
+        self.gradients[*at] = Some(params.upload(slice.take(values.to_vec())));
     }
 
     /// The checksum of what it has of a tied matrix whose other end is on another stage.
