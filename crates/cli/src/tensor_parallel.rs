@@ -90,11 +90,7 @@ fn measured(error: f64) -> Option<f64> {
 
 impl From<&SiteStatistics> for SiteSums {
     fn from(of: &SiteStatistics) -> Self {
-        let (site, block) = match of.site {
-            Site::Embedding => ("embedding", None),
-            Site::Layer { index, .. } => (if index % 2 == 0 { "attention" } else { "mlp" }, Some(index / 2)),
-            Site::Head => ("head", None),
-        };
+        let (site, block) = of.site.name();
         Self {
             site,
             block,

@@ -56,6 +56,16 @@ fn this_machine_is_measured_and_nothing_is_written() {
 }
 
 #[test]
+fn ranks_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    recipe(dir.path());
+    let output = plan(dir.path(), &["--set", "model.kv_heads=2", "--set", "tensor_parallel.ranks=2"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("tensor_parallel.ranks = 2: a plan is for stages of one rank"), "{said}");
+}
+
+#[test]
 fn machines_come_from_a_file() {
     let dir = tempfile::tempdir().unwrap();
     recipe(dir.path());

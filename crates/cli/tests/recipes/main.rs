@@ -16,8 +16,9 @@ use crate::hollow::Start;
 /// step and tokens of a sequence; the model it starts from; the vocabulary of a tokenizer that is not at hand.
 type Expected = (&'static str, u64, usize, [usize; 2], Option<Start>, Option<usize>);
 
-const RECIPES: [Expected; 13] = [
+const RECIPES: [Expected; 14] = [
     ("quickstart.toml", 3_082_496, 2, [4, 256], None, None),
+    ("tensor-parallel.toml", 3_247_296, 1, [4, 256], None, None),
     ("paper/gpt2-xl-wikitext-2.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
     ("paper/gpt2-xl-arxiv21.toml", 1_557_611_200, 8, [32, 1024], Some(Start::Gpt2Xl), None),
     ("paper/qwen2.5-3b-magicoder.toml", 3_085_938_688, 8, [32, 1024], Some(Start::Qwen25), None),
@@ -33,7 +34,7 @@ const RECIPES: [Expected; 13] = [
 ];
 
 /// Files in `recipes/lab`, their rows, and the model they start from.
-const EXPERIMENTS: [(&str, usize, Option<Start>); 8] = [
+const EXPERIMENTS: [(&str, usize, Option<Start>); 9] = [
     ("ablation-fine-tuning.toml", 17, Some(Start::SmolLm2)),
     ("ablation-from-scratch.toml", 51, None),
     ("bandwidths.toml", 21, None),
@@ -41,6 +42,7 @@ const EXPERIMENTS: [(&str, usize, Option<Start>); 8] = [
     ("fine-tuning.toml", 3, Some(Start::SmolLm2)),
     ("from-scratch.toml", 6, None),
     ("micro-batches.toml", 16, None),
+    ("tensor-parallel.toml", 12, None),
     ("throughput.toml", 20, None),
 ];
 

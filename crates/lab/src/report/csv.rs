@@ -49,6 +49,8 @@ impl Report {
             number(row.fidelity.iter().map(|point| point.step_error).reduce(f64::max)),
             number(row.fidelity.iter().map(|point| point.mean_error).reduce(f64::max)),
         ];
+        let ranks = figures.ranks.iter();
+        cells.extend(ranks.flat_map(|one| [number(one.bytes_per_step), number(one.bits_per_element)]));
         let factor = |over: &String| row.speedups.iter().find(|one| one.over == *over).map(|one| one.factor);
         cells.extend(self.references().map(|over| number(factor(over))));
         for stage in &figures.stages {
@@ -62,7 +64,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 25] = [
+const COLUMNS: [&str; 29] = [
     "rate",
     "latency",
     "variant",
@@ -88,6 +90,10 @@ const COLUMNS: [&str; 25] = [
     "bytes remembered",
     "largest gradient error of a step",
     "largest gradient error of a mean",
+    "forward bytes a step between ranks",
+    "forward bits/element between ranks",
+    "backward bytes a step between ranks",
+    "backward bits/element between ranks",
 ];
 
 fn number(value: Option<f64>) -> String {

@@ -19,6 +19,8 @@ pub struct Figures {
     pub forward: Traffic,
     /// Gradients.
     pub backward: Traffic,
+    /// The same between ranks, of all stages together: activations, and gradients.
+    pub ranks: [Traffic; 2],
     /// Bytes that one end of every boundary remembers of the samples, all boundaries together; `None` where the codec
     /// remembers nothing.
     pub remembered: Option<u64>,
@@ -42,7 +44,7 @@ pub struct LossPoint {
     pub loss: f64,
 }
 
-/// What all links together carried in one direction.
+/// What all links together carried in one direction, or ranks sent each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Traffic {
     /// In the median step, headers included.
@@ -82,6 +84,8 @@ impl Figures {
             step_seconds: Quartiles::of(warm.iter().map(|step| step.seconds)).map(|all| all.median),
             forward: Traffic::of(&warm, report, rate, Direction::Forward),
             backward: Traffic::of(&warm, report, rate, Direction::Backward),
+            ranks: [Direction::Forward, Direction::Backward]
+                .map(|direction| Traffic::of_ranks(&warm, report, direction)),
             remembered: report.and_then(remembered),
             stages: stages(&warm, report),
             final_loss: report.map(|report| report.final_loss),
@@ -102,6 +106,23 @@ impl Figures {
 }
 
 impl Traffic {
+    fn of_ranks(steps: &[&StepRecord], report: Option<&RunReport>, direction: Direction) -> Self {
+        let bytes = steps.iter().map(|step| {
+            let all = step.all_reduces.iter().filter(|all| all.direction == direction);
+            all.map(|all| all.bytes as f64).sum()
+        });
+        let sent = report.into_iter().flat_map(|report| &report.all_reduces);
+        let sent = sent.filter(|all| all.direction == direction);
+        let (bits, f32_bits) = sent.fold((0.0, 0.0), |(bits, f32_bits), all| {
+            (bits + 8.0 * all.bytes as f64, f32_bits + 8.0 * all.f32_bytes as f64)
+        });
+        Self {
+            bytes_per_step: Quartiles::of(bytes).map(|all| all.median).filter(|bytes| *bytes > 0.0),
+            bits_per_element: (f32_bits > 0.0).then(|| 32.0 * bits / f32_bits),
+            busy: None,
+        }
+    }
+
     fn of(
         steps: &[&StepRecord],
         report: Option<&RunReport>,

@@ -29,6 +29,7 @@ impl Table {
             Self::fidelity(report),
             Self::steps(report),
             Self::traffic(report),
+            Self::ranks(report),
             Self::time(report),
             Self::links(report),
             Self::failed(report),
@@ -122,6 +123,23 @@ impl Table {
                 or_none(row.measured_rate(), text::bit_rate),
             ]
         })
+    }
+
+    /// What ranks sent each other, where stages have more than one.
+    fn ranks(report: &Report) -> Self {
+        let header = ["forward a step", "bits/element", "backward a step", "bits/element"];
+        let mut table = Self::of_rows("Between ranks", header, report, |row| {
+            let cells = row.figures.ranks.map(|traffic| {
+                let bytes = or_none(traffic.bytes_per_step, |bytes| text::bytes(bytes as u64));
+                [bytes, or_none(traffic.bits_per_element, |bits| format!("{bits:.3}"))]
+            });
+            cells.concat()
+        });
+        let mut figures = report.rows.iter().flat_map(|row| row.figures.ranks);
+        if figures.all(|traffic| traffic.bytes_per_step.is_none()) {
+            table.rows.clear();
+        }
+        table
     }
 
     /// One line for each stage of each row.

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use thinwire_train::config::LayerPlan;
 use thinwire_train::metrics::{
-    Direction, LinkRecord, LinkSummary, RunReport, StageRecord, StageSummary, StageTimes, StepRecord,
+    AllReduceRecord, Direction, LinkRecord, LinkSummary, RunReport, StageRecord, StageSummary, StageTimes,
+    StepRecord,
 };
 
+use super::table::Table;
 use super::*;
 
 const EXPERIMENT: &str = r#"
@@ -15,6 +17,21 @@ const EXPERIMENT: &str = r#"
     setting = [{ name = "f32" }, { name = "aq" }, { name = "tah <i>\"4\"" }]
 "#;
 const TAH: &str = "tah <i>\"4\"";
+
+/// What the two ranks of stage 0 sent each other.
+fn between_ranks(bytes: u64) -> Vec<AllReduceRecord> {
+    vec![AllReduceRecord {
+        stage: 0,
+        ranks: 2,
+        direction: Direction::Forward,
+        calls: 1,
+        elements: bytes,
+        bytes,
+        total_bytes: bytes,
+        f32_bytes: 8 * bytes,
+        bits_per_element: Some(4.0),
+    }]
+}
 
 /// A step of two stages in `seconds`; half of stage 0's time is computation.
 fn step(step: u64, loss: f64, seconds: f64) -> StepRecord {
@@ -47,6 +64,7 @@ fn step(step: u64, loss: f64, seconds: f64) -> StepRecord {
         seconds,
         tokens_per_second: 1000.0 / seconds,
         links: vec![link(0, 1, Direction::Forward, 100 * step), link(1, 0, Direction::Backward, 300)],
+        all_reduces: between_ranks(10 * step),
         stages: [0.5, 0.75]
             .into_iter()
             .enumerate()
@@ -77,6 +95,8 @@ fn run_report(final_loss: f64) -> RunReport {
         heldout_perplexity: Some(10.0 * final_loss),
         tokens_per_second: 0.0,
         links: vec![link(0, 1, Direction::Forward, 4.0, 300), link(1, 2, Direction::Forward, 8.0, 100)],
+        all_reduces: between_ranks(60),
+        sums: Vec::new(),
         steps: 4,
         tokens: 4000,
         seconds: 4.0,
@@ -153,11 +173,25 @@ fn a_row_says_what_its_records_come_to() {
     assert_eq!((figures.forward.bytes_per_step, figures.backward.bytes_per_step), (Some(250.0), Some(300.0)));
     assert_eq!((figures.forward.bits_per_element, figures.backward.bits_per_element), (Some(5.0), None));
     assert_eq!((figures.forward.busy, figures.backward.busy), (Some(0.25), Some(0.3)));
+    let [forward, backward] = figures.ranks;
+    assert_eq!((forward.bytes_per_step, forward.bits_per_element), (Some(25.0), Some(4.0)));
+    assert_eq!((backward.bytes_per_step, backward.bits_per_element), (None, None));
     let [first, second] = &figures.stages[..] else { panic!("two stages") };
     assert_eq!((first.shares.compute, first.shares.wait, first.shares.send), (0.5, 0.5, 0.25));
     assert_eq!((second.shares.compute, first.peak_memory, second.peak_memory), (0.75, None, Some(7)));
     assert_eq!(figures.remembered, Some(5 * (300 + 100)));
     assert_eq!(row.measured_rate(), Some(4_750_000.0));
+}
+
+#[test]
+fn ranks_have_a_table_where_there_are_any() {
+    let titles = |report: &Report| Table::all(report).iter().map(|table| table.title).collect::<Vec<_>>();
+    let mut report = report();
+    assert!(titles(&report).contains(&"Between ranks"));
+    for row in &mut report.rows {
+        row.figures.ranks = Default::default();
+    }
+    assert!(!titles(&report).contains(&"Between ranks"));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use burn::tensor::Tensor;
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use sha2::{Digest, Sha256};
 use thinwire_data::hash::hex;
@@ -15,10 +14,11 @@ use super::FileEntry;
 use super::error::{CheckpointError, require};
 use super::header::UPDATES;
 use super::layout::{Kind, file_name};
+use super::pieces::{Pieces, TrainedShare};
 use super::tensors::{TensorSpec, specs};
 use crate::config::Unit;
 use crate::model::Part;
-use crate::optim::{AdamW, Moments};
+use crate::optim::Moments;
 
 /// Values converted and written at a time.
 const CHUNK: usize = 16 * 1024;
@@ -34,30 +34,33 @@ pub(super) trait CheckpointFile {
     fn write_to(&self, out: &mut File) -> io::Result<FileEntry>;
 }
 
-/// The file of a unit: its header, and handles to its tensors in the order of the header.
+/// The file of a unit: its header, and its tensors, still with the ranks, in the order of the header.
 pub(super) struct UnitFile {
     name: String,
     header: Vec<u8>,
-    tensors: Vec<Tensor<1>>,
+    tensors: Vec<Pieces>,
 }
 
 impl UnitFile {
-    /// The files of all units of `part`, in model order, weights first; `folder` is for errors.
+    /// The files of all units of `part`, of which ranks have `shares`, in model order, weights first; `folder` is for errors.
     pub(super) fn of_part(
         folder: &Path,
         part: &Part,
-        optimizer: &AdamW,
+        shares: &[TrainedShare],
     ) -> Result<Vec<Self>, CheckpointError> {
         let mut files = Vec::new();
         for (unit, range) in part.units() {
-            files.push(Self::weights(part, unit, &range));
-            files.push(Self::optimizer(folder, part, optimizer, unit, &range)?);
+            files.push(Self::weights(part, shares, unit, &range));
+            files.push(Self::optimizer(folder, part, shares, unit, &range)?);
         }
         Ok(files)
     }
 
-    fn weights(part: &Part, unit: Unit, range: &Range<usize>) -> Self {
-        let tensors = part.params().trainable(range).map(|(_, parameter)| parameter.value.clone()).collect();
+    fn weights(part: &Part, shares: &[TrainedShare], unit: Unit, range: &Range<usize>) -> Self {
+        let value = |index| move |share: &TrainedShare| Some(share.params.iter().nth(index)?.value.clone());
+        let trainable = part.params().trainable(range);
+        let tensors =
+            trainable.filter_map(|(index, _)| Pieces::gather(shares, index, value(index))).collect();
         let specs = specs(part.params(), range, Kind::Weights);
         // Without this entry the Hugging Face transformers library does not load a file.
         Self { name: file_name(unit, Kind::Weights), header: header(&specs, "format", "pt"), tensors }
@@ -66,21 +69,24 @@ impl UnitFile {
     fn optimizer(
         folder: &Path,
         part: &Part,
-        optimizer: &AdamW,
+        shares: &[TrainedShare],
         unit: Unit,
         range: &Range<usize>,
     ) -> Result<Self, CheckpointError> {
         let name = file_name(unit, Kind::Optimizer);
-        let updates = |index| optimizer.moments(index).map_or(0, |moments: Moments| moments.updates);
+        let moments = |share: &TrainedShare, index| share.optimizer.moments(index);
+        let updates = |share, index| moments(share, index).map_or(0, |moments: Moments| moments.updates);
         let trainable = || part.params().trainable(range);
-        let expected = trainable().next().map_or(0, |(index, _)| updates(index));
+        let expected = trainable().next().map_or(0, |(index, _)| updates(&shares[0], index));
         for (index, parameter) in trainable() {
-            let found = updates(index);
-            let what = format_args!("number of updates of `{}`", parameter.name);
-            require(found == expected, &folder.join(&name), what, expected, found)?;
+            for found in shares.iter().map(|share| updates(share, index)) {
+                let what = format_args!("number of updates of `{}`", parameter.name);
+                require(found == expected, &folder.join(&name), what, expected, found)?;
+            }
         }
-        let moments = trainable().filter_map(|(index, _)| optimizer.moments(index));
-        let tensors = moments.flat_map(|moments| [moments.first, moments.second]).collect();
+        let first = |index| Pieces::gather(shares, index, move |share| Some(moments(share, index)?.first));
+        let second = |index| Pieces::gather(shares, index, move |share| Some(moments(share, index)?.second));
+        let tensors = trainable().flat_map(|(index, _)| [first(index), second(index)]).flatten().collect();
         let specs = if expected == 0 { Vec::new() } else { specs(part.params(), range, Kind::Optimizer) };
         Ok(Self { name, header: header(&specs, UPDATES, &expected.to_string()), tensors })
     }
@@ -92,7 +98,7 @@ impl CheckpointFile for UnitFile {
     }
 
     fn bytes(&self) -> u64 {
-        let values: usize = self.tensors.iter().map(|tensor| tensor.dims()[0]).sum();
+        let values: usize = self.tensors.iter().map(Pieces::len).sum();
         (self.header.len() + values * size_of::<f32>()) as u64
     }
 
@@ -105,8 +111,7 @@ impl CheckpointFile for UnitFile {
         put(&self.header)?;
         let mut chunk = Vec::with_capacity(CHUNK * size_of::<f32>());
         for tensor in &self.tensors {
-            let data = tensor.clone().into_data();
-            for values in data.as_slice::<f32>().expect("parameters and moments are f32").chunks(CHUNK) {
+            for values in tensor.join().chunks(CHUNK) {
                 chunk.clear();
                 chunk.extend(values.iter().flat_map(|value| value.to_le_bytes()));
                 put(&chunk)?;

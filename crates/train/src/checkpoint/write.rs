@@ -8,6 +8,7 @@ use super::durable::{create_folder, removed, sync_folder, write_file};
 use super::error::CheckpointError;
 use super::layout::{manifest_path, step_folder};
 use super::memory_file::MemoryFile;
+use super::pieces::TrainedShare;
 use super::unit_file::{CheckpointFile, UnitFile};
 use super::{FileEntry, Manifest};
 use crate::memory::BoundaryMemory;
@@ -30,8 +31,23 @@ pub fn write_units(
     optimizer: &AdamW,
     ends: &[BoundaryMemory],
 ) -> Result<Vec<FileEntry>, CheckpointError> {
+    write_shares(dir, step, part, &[TrainedShare::of((part, optimizer))], ends)
+}
+
+/// As [`write_units`], of ranks that each have a share of every unit, in their order; `part` is one of theirs. The files are those
+/// of whole units.
+///
+/// # Errors
+/// As [`write_units`].
+pub fn write_shares(
+    dir: &Path,
+    step: u64,
+    part: &Part,
+    shares: &[TrainedShare],
+    ends: &[BoundaryMemory],
+) -> Result<Vec<FileEntry>, CheckpointError> {
     let folder = step_folder(dir, step);
-    let units = UnitFile::of_part(&folder, part, optimizer)?.into_iter().map(boxed);
+    let units = UnitFile::of_part(&folder, part, shares)?.into_iter().map(boxed);
     let files: Vec<_> = units.chain(ends.iter().map(MemoryFile::of).map(boxed)).collect();
     create_folder(&folder).map_err(CheckpointError::io("create", &folder))?;
     retract(dir, step)?;

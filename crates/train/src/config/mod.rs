@@ -25,6 +25,7 @@ mod pretrained;
 mod rope_scaling;
 mod run;
 mod stage;
+mod tensor_parallel;
 mod text;
 mod train;
 
@@ -55,6 +56,7 @@ pub use pipeline::{
 pub use rope_scaling::RopeScaling;
 pub use run::RunConfig;
 pub use stage::StageConfig;
+pub use tensor_parallel::TensorParallelConfig;
 pub use thinwire_data::TokenizerSource;
 pub use train::TrainConfig;
 
@@ -83,6 +85,9 @@ pub struct Config {
     /// `[pipeline]` and `[[pipeline.boundary]]`
     #[serde(default)]
     pub pipeline: PipelineConfig,
+    /// `[tensor_parallel]`
+    #[serde(default)]
+    pub tensor_parallel: TensorParallelConfig,
     /// `[[stage]]`: where each stage runs, in order; empty when the driver starts them all on this machine.
     #[serde(default, rename = "stage", skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageConfig>,
@@ -204,6 +209,7 @@ impl Config {
         self.optimizer.validate()?;
         self.eval.validate()?;
         self.pipeline.validate(self.model.layers)?;
+        self.tensor_parallel.validate(&self.model)?;
         require(
             self.stages.is_empty() || self.stages.len() == self.pipeline.stages,
             "stage",

@@ -1,5 +1,7 @@
 //! The contract of the configuration file.
 
+use thinwire_collective::AllReduceSpec;
+
 use super::*;
 
 const SMALL: &str = r#"
@@ -101,6 +103,11 @@ forward = "raw:dtype=bf16"
 bandwidth = 1000000
 latency = "1.5s"
 
+[tensor_parallel]
+ranks = 2
+all_reduce = "echo:bits=4,group=64"
+gradients = "bf16"
+
 [[stage]]
 address = "10.0.0.1:7000"
 key = "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
@@ -161,6 +168,10 @@ fn every_key_of_the_contract_is_read() {
         MemoryConfig { place: MemoryPlace::File, limit: ByteSize(2_000_000_000), dir: Some("memory".into()) };
     assert_eq!(config.pipeline.memory, memory);
 
+    let TensorParallelConfig { ranks, all_reduce, gradients } = config.tensor_parallel;
+    let echo = "echo:bits=4,group=64,quantizer=zero-aware,compensate=true,early=4";
+    assert_eq!((ranks, all_reduce.to_string(), gradients), (2, echo.to_owned(), Some(AllReduceSpec::Bf16)));
+
     // Each known key occurs in the text above, and the check of keys knows no other.
     let table: toml::Table = FULL.parse().unwrap();
     for key in keys::known_keys::<Config>() {
@@ -217,6 +228,10 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
             "pipeline.boundary.befor: unknown key; did you mean pipeline.boundary.before?",
         ),
         ("stage=[{adress='a:1'}]", "stage.adress: unknown key; did you mean stage.address?"),
+        (
+            "tensor_parallel.all_redcue='bf16'",
+            "tensor_parallel.all_redcue: unknown key; did you mean tensor_parallel.all_reduce?",
+        ),
     ] {
         assert_eq!(message(&parse(SMALL, &[key]).unwrap_err()), nearest);
     }
@@ -249,6 +264,11 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
             "stage[0].key: key \"rsa:a\": expected \"ed25519:\" and 32 bytes",
         ),
         ("pipeline.non_finite=ignore", "pipeline.non_finite: unknown variant `ignore`"),
+        ("tensor_parallel.all_reduce=ekho", "tensor_parallel.all_reduce: unknown all-reduce `ekho`"),
+        (
+            "tensor_parallel.gradients=echo:bit=4",
+            "tensor_parallel.gradients: unknown setting of echo `bit`: did you mean `bits`?",
+        ),
     ] {
         let error = message(&parse(SMALL, &[value]).unwrap_err());
         assert!(error.starts_with(expected), "{value}: {error}");
@@ -259,6 +279,15 @@ fn wrong_types_and_forms_are_refused_with_their_key() {
     assert_eq!(error, "missing field `model`");
     let error = message(&parse("[run", &[]).unwrap_err());
     assert!(error.starts_with("not valid TOML: TOML parse error at line 1"), "{error}");
+}
+
+#[test]
+fn gradients_are_added_up_as_activations_unless_told_otherwise() {
+    let gradients = |sets: &[&str]| parse(SMALL, sets).unwrap().tensor_parallel.gradients().to_string();
+    assert_eq!(gradients(&[]), "exact");
+    assert_eq!(gradients(&["tensor_parallel.all_reduce=bf16"]), "bf16");
+    let own = ["tensor_parallel.all_reduce=bf16", "tensor_parallel.gradients=exact"];
+    assert_eq!(gradients(&own), "exact");
 }
 
 #[test]
@@ -335,6 +364,16 @@ fn values_out_of_range_are_refused_with_key_value_and_expectation() {
         (SMALL, "pipeline.stages=0", "pipeline.stages = 0: expected from 1 to 6"),
         (SMALL, "pipeline.stages=7", "pipeline.stages = 7: expected from 1 to 6"),
         (SMALL, "pipeline.codec_threads=0", "pipeline.codec_threads = 0: expected from 1 to 1024"),
+        (
+            FULL,
+            "tensor_parallel.ranks=4",
+            "tensor_parallel.ranks = 4: expected one of 1, 2, which divide model.heads = 4 and model.kv_heads = 2",
+        ),
+        (
+            SMALL,
+            "tensor_parallel.ranks=0",
+            "tensor_parallel.ranks = 0: expected one of 1, 2, 4, which divide model.heads = 4 and model.kv_heads = 4",
+        ),
         (FULL, "pipeline.latency=30s", "pipeline.latency = 30s: expected below pipeline.deadline_seconds"),
         (SMALL, "pipeline.deadline_seconds=0", "pipeline.deadline_seconds = 0: expected above 0"),
         (SMALL, "pipeline.connect_seconds=nan", "pipeline.connect_seconds = NaN: expected above 0"),

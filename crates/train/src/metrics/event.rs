@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::all_reduce::{AllReduceReport, SiteReport};
 use super::float;
 
 /// Something that happened in a stage process.
@@ -24,6 +25,8 @@ pub enum Event {
         layers: String,
         /// Parameters the stage owns.
         parameters: u64,
+        /// Ranks that share every layer of it.
+        ranks: usize,
         /// Threads its tensor library computes with.
         threads: usize,
     },
@@ -70,6 +73,9 @@ pub enum Event {
         times: StageTimes,
         /// The stage's outgoing directions.
         links: Vec<LinkReport>,
+        /// What the stage's ranks have sent each other since the process started; nothing for one rank.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        all_reduces: Vec<AllReduceReport>,
     },
     /// The held-out text was evaluated.
     Eval {
@@ -143,6 +149,12 @@ pub enum Event {
         peak_memory: Option<u64>,
         /// The stage's outgoing directions.
         links: Vec<LinkReport>,
+        /// What the stage's ranks have sent each other; nothing for one rank.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        all_reduces: Vec<AllReduceReport>,
+        /// What they have added up, by direction and site.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sums: Vec<SiteReport>,
     },
     /// The run ended with an error.
     Failed {
@@ -331,6 +343,15 @@ mod tests {
                 sq_error: 0.5,
                 sq_signal: f64::NEG_INFINITY,
             }],
+            all_reduces: vec![AllReduceReport {
+                stage: 1,
+                ranks: 2,
+                direction: Direction::Forward,
+                calls: 4,
+                elements: 100,
+                bytes: 110,
+                f32_bytes: 800,
+            }],
         }
     }
 
@@ -359,10 +380,29 @@ mod tests {
             seconds: 2.0,
             peak_memory: Some(1 << 30),
             links: vec![],
+            all_reduces: vec![],
+            sums: vec![SiteReport {
+                stage: 0,
+                direction: Direction::Backward,
+                site: "mlp".into(),
+                block: Some(1),
+                calls: 3,
+                bytes: 9,
+                bits_per_element: 4.5,
+                partial_rms: f64::INFINITY,
+                sum_rms: 0.5,
+            }],
         };
         let address = || "127.0.0.1:7000".to_owned();
         let events = [
-            Event::Started { stage: 0, stages: 2, layers: "embed 0-1".into(), parameters: 7, threads: 1 },
+            Event::Started {
+                stage: 0,
+                stages: 2,
+                layers: "embed 0-1".into(),
+                parameters: 7,
+                ranks: 2,
+                threads: 1,
+            },
             Event::Listening { stage: 0, address: address() },
             Event::Connected { stage: 0, peer: 1, address: address(), bandwidth: Some(100_000_000) },
             Event::Connected { stage: 1, peer: 0, address: address(), bandwidth: None },

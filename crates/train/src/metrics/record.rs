@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::all_reduce::AllReduceReport;
 use super::event::{Direction, LinkReport, StageTimes};
 use super::float;
 
@@ -53,6 +54,10 @@ pub struct StepRecord {
     pub tokens_per_second: f64,
     /// Every link direction whose sender was heard, ordered by sender, receiver and direction.
     pub links: Vec<LinkRecord>,
+    /// What the ranks of every stage that was heard sent each other, ordered by stage and direction; nothing where stages have one
+    /// rank.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub all_reduces: Vec<AllReduceRecord>,
     /// Every stage that was heard, in order.
     pub stages: Vec<StageRecord>,
 }
@@ -101,6 +106,47 @@ impl LinkRecord {
             messages: step.messages,
             raw_messages: step.raw_messages,
             raw_bytes: step.raw_bytes,
+        }
+    }
+}
+
+/// What the ranks of a stage sent each other since the step before, an evaluation in between included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AllReduceRecord {
+    /// The stage.
+    pub stage: usize,
+    /// Its ranks.
+    pub ranks: usize,
+    /// Activations, or their gradients.
+    pub direction: Direction,
+    /// Tensors added up.
+    pub calls: u64,
+    /// Values of those tensors.
+    pub elements: u64,
+    /// Bytes that all ranks together sent for them.
+    pub bytes: u64,
+    /// The same since the process started.
+    pub total_bytes: u64,
+    /// Bytes that they would have sent with every value as f32.
+    pub f32_bytes: u64,
+    /// Bits a value took each time it was sent; `null` if nothing was.
+    pub bits_per_element: Option<f64>,
+}
+
+impl AllReduceRecord {
+    /// The difference between two reports of the same ranks and direction.
+    pub(super) fn between(earlier: Option<&AllReduceReport>, now: &AllReduceReport) -> AllReduceRecord {
+        let step = now.since(earlier);
+        AllReduceRecord {
+            stage: now.stage,
+            ranks: now.ranks,
+            direction: now.direction,
+            calls: step.calls,
+            elements: step.elements,
+            bytes: step.bytes,
+            total_bytes: now.bytes,
+            f32_bytes: step.f32_bytes,
+            bits_per_element: step.bits_per_element(),
         }
     }
 }

@@ -187,6 +187,10 @@ fn step_scalars(record: &StepRecord) -> Vec<(String, f64)> {
         scalars.extend(link.bits_per_element.map(|bits| (format!("{name}/bits_per_element"), bits)));
         scalars.extend(link.rel_sq_error.map(|error| (format!("{name}/rel_sq_error"), error)));
     }
+    for all in &record.all_reduces {
+        let name = format!("all_reduce/{}-{}", all.stage, all.direction.name());
+        scalars.extend(all.bits_per_element.map(|bits| (format!("{name}/bits_per_element"), bits)));
+    }
     scalars
 }
 

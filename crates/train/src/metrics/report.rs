@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::all_reduce::{AllReduceKey, AllReduceReport, SiteReport};
 use super::event::{Direction, Event, LinkKey, LinkReport};
 use super::float;
+use super::record::AllReduceRecord;
 
 /// What a finished run did, since its start or its last resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,12 @@ pub struct RunReport {
     pub tokens_per_second: f64,
     /// Every link direction whose sender was heard.
     pub links: Vec<LinkSummary>,
+    /// What the ranks of every stage that was heard sent each other, over the whole process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub all_reduces: Vec<AllReduceRecord>,
+    /// The same by site.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sums: Vec<SiteReport>,
     /// Steps done, those before a resume included.
     pub steps: u64,
     /// Tokens trained on.
@@ -158,6 +166,8 @@ impl Comparison {
 pub(super) struct Tally {
     bandwidths: BTreeMap<(usize, usize), u64>,
     links: BTreeMap<LinkKey, LinkReport>,
+    all_reduces: BTreeMap<AllReduceKey, AllReduceReport>,
+    sums: BTreeMap<usize, Vec<SiteReport>>,
     stages: BTreeMap<usize, StageSummary>,
     outcome: Option<Outcome>,
 }
@@ -187,9 +197,13 @@ impl Tally {
                 seconds,
                 peak_memory,
                 ref links,
+                ref all_reduces,
+                ref sums,
             } => {
+                self.sums.insert(stage, sums.clone());
                 self.stages.insert(stage, StageSummary { stage, peak_memory });
                 self.links.extend(links.iter().map(|link| (link.key(), *link)));
+                self.all_reduces.extend(all_reduces.iter().map(|report| (report.key(), *report)));
                 // The stages agree on everything but the clock.
                 let slowest = self.outcome.as_ref().map_or(seconds, |outcome| outcome.seconds.max(seconds));
                 let earlier = self.outcome.as_ref().and_then(|outcome| outcome.heldout_perplexity);
@@ -214,6 +228,8 @@ impl Tally {
             heldout_perplexity: outcome.heldout_perplexity,
             tokens_per_second: outcome.tokens as f64 / outcome.seconds,
             links: self.links.values().map(|link| LinkSummary::new(link, bandwidth(link))).collect(),
+            all_reduces: self.all_reduces.values().map(|all| AllReduceRecord::between(None, all)).collect(),
+            sums: self.sums.values().flatten().cloned().collect(),
             steps: outcome.steps,
             tokens: outcome.tokens,
             seconds: outcome.seconds,

@@ -1,7 +1,8 @@
 //! Events and records that the tests of this module share: a pipeline of two stages.
 
+use super::all_reduce::AllReduceReport;
 use super::event::{Direction, Event, LinkReport, Span, StageTimes};
-use super::record::{EvalRecord, LinkRecord, StageRecord, StepRecord};
+use super::record::{AllReduceRecord, EvalRecord, LinkRecord, StageRecord, StepRecord};
 
 /// What `stage` of two reports of `step`.
 pub(super) fn step(stage: usize, step: u64) -> Event {
@@ -16,7 +17,22 @@ pub(super) fn step(stage: usize, step: u64) -> Event {
         seconds: 1.0 + stage as f64,
         times: times(),
         links: vec![link(stage, step)],
+        all_reduces: all_reduces(stage, step),
     }
+}
+
+/// What the two ranks of stage 0 have sent each other after `steps`; stage 1 has one rank.
+pub(super) fn all_reduces(stage: usize, steps: u64) -> Vec<AllReduceReport> {
+    let report = AllReduceReport {
+        stage,
+        ranks: 2,
+        direction: Direction::Forward,
+        calls: 8 * steps,
+        elements: 400 * steps,
+        bytes: 400 * steps,
+        f32_bytes: 3200 * steps,
+    };
+    if stage == 0 { vec![report] } else { Vec::new() }
 }
 
 /// The outgoing direction of `stage` of two, after `steps`.
@@ -48,6 +64,8 @@ pub(super) fn finished(stage: usize, steps: u64) -> Event {
         seconds: steps as f64 * (1.0 + stage as f64),
         peak_memory: (stage == 1).then_some(2_000_000),
         links: vec![link(stage, steps)],
+        all_reduces: all_reduces(stage, steps),
+        sums: Vec::new(),
     }
 }
 
@@ -103,6 +121,7 @@ pub(super) fn step_record(step: u64) -> StepRecord {
                 raw_bytes: 60,
             },
         ],
+        all_reduces: all_reduces(0, 1).iter().map(|report| AllReduceRecord::between(None, report)).collect(),
         stages: [0, 1].map(|stage| StageRecord { stage, seconds: 1.0, times: times() }).to_vec(),
     }
 }

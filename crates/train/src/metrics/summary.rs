@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::record::AllReduceRecord;
 use super::report::{LinkSummary, RunReport};
 use super::text;
 
@@ -22,6 +23,10 @@ impl fmt::Display for RunReport {
             for link in self.links.iter().filter(|link| link.memory_bytes > 0) {
                 writeln!(f, "{}: {} remembered at either end", name(link), text::bytes(link.memory_bytes))?;
             }
+            writeln!(f)?;
+        }
+        if !self.all_reduces.is_empty() {
+            Table::all_reduces(&self.all_reduces).write(f)?;
             writeln!(f)?;
         }
         if self.links.iter().any(|link| link.bandwidth.is_some()) {
@@ -107,6 +112,21 @@ impl Table {
         table
     }
 
+    fn all_reduces(all: &[AllReduceRecord]) -> Table {
+        let mut table = Table::new(["ranks of", "sums", "sent", "as bf16", "as f32", "bits/element"]);
+        for all in all {
+            table.row([
+                format!("stage {} {}", all.stage, all.direction.name()),
+                text::count(all.calls),
+                text::bytes(all.bytes),
+                text::bytes(all.f32_bytes / 2),
+                text::bytes(all.f32_bytes),
+                text::or_dash(all.bits_per_element, |bits| format!("{bits:.3}")),
+            ]);
+        }
+        table
+    }
+
     fn transfer_times(links: &[LinkSummary]) -> Table {
         let mut table = Table::new(["time on the link", "bandwidth", "sent", "as bf16", "as f32"]);
         for link in links {
@@ -186,6 +206,9 @@ link               sent  as bf16   as f32  bits/element  rel. sq. error
 0 → 1 forward   11.0 kB  41.0 kB  81.0 kB         4.000         2.00e-3
 1 → 0 backward  11.0 kB  41.0 kB  81.0 kB         4.000         2.00e-3
 
+ranks of         sums     sent  as bf16   as f32  bits/element
+stage 0 forward    80  4.00 kB  16.0 kB  32.0 kB         4.000
+
 time on the link    bandwidth    sent  as bf16  as f32
 0 → 1 forward     8.00 kbit/s  11.0 s   41.0 s  1m 21s
 1 → 0 backward              -       -        -       -
@@ -227,6 +250,8 @@ loss curves: runs/a/loss.svg";
         let mut report = report(None, "runs/a");
         assert!(!report.to_string().contains("time on the link"));
         report.links.clear();
+        assert!(report.to_string().starts_with("ranks of "));
+        report.all_reduces.clear();
         assert!(report.to_string().starts_with("run "));
     }
 

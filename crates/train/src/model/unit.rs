@@ -12,7 +12,7 @@ use super::embedding::Embedding;
 use super::head::Head;
 use super::{Architecture, GradientSums, Leaves, ParamSet, Parameter, Shard, columns, token_losses};
 use crate::config::{Dtype, Unit};
-use crate::tensor_parallel::TensorGroup;
+use crate::tensor_parallel::{Sums, TensorGroup};
 
 #[derive(Debug)]
 enum Built {
@@ -145,6 +145,22 @@ impl Part {
     pub fn begin_backward(&self) {
         if let Some(group) = self.group() {
             group.begin_backward();
+        }
+    }
+
+    /// Runs a piece of a forward pass that will be run again: see [`TensorGroup::record`].
+    pub fn record<T>(&self, piece: impl FnOnce() -> T) -> (T, Sums) {
+        match self.group() {
+            Some(group) => group.record(piece),
+            None => (piece(), Sums::default()),
+        }
+    }
+
+    /// Runs a piece of a forward pass again: see [`TensorGroup::replay`].
+    pub fn replay<T>(&self, sums: Sums, piece: impl FnOnce() -> T) -> T {
+        match self.group() {
+            Some(group) => group.replay(sums, piece),
+            None => piece(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A whole pipeline in one thread: the passes, the codecs and the updates of its stages without links, so the same bits.
 
+use crc32fast::Hasher;
 use thinwire_codec::{Codec, DType, Shape, TensorView, TensorViewMut};
 
 use super::compute::{Compute, Forwarded, HostTensor};
@@ -8,7 +9,7 @@ use super::exchange::StepUp;
 use super::frames::{Content, FrameKey};
 use super::pass::Pass;
 use super::step::{not_finite, square_norms};
-use super::tied::{Gradients, Tie};
+use super::tied::{Gradients, Tie, checksum, tie_here};
 use crate::data::MicroBatch;
 use crate::optim::{AdamW, RateSchedule, clip_factor};
 
@@ -100,9 +101,10 @@ impl Chain {
         let mut stages: Vec<Gradients> =
             self.stages.iter_mut().map(|stage| stage.compute.take_gradients()).collect();
         let mut up = StepUp::default();
-        for (at, (stage, gradients)) in self.stages.iter().zip(&stages).enumerate() {
+        for (at, (stage, gradients)) in self.stages.iter().zip(&mut stages).enumerate() {
             let part = stage.compute.part();
-            let norms = square_norms(part, gradients);
+            let mut norms = square_norms(part, gradients);
+            tie_here(part, gradients, &mut norms);
             if let Some(error) = not_finite(part, &norms, at, step) {
                 return Err(error);
             }
@@ -165,14 +167,16 @@ impl Chain {
         };
         let count = self.stages.len();
         let [first, last] = [0, count - 1].map(|at| self.stages[at].compute.part());
-        if let Some(mut tie) = Tie::of(first, codec, step, count) {
+        let [first_sum, last_sum] =
+            [first, last].map(|part| checksum(part).map(Hasher::finalize).unwrap_or_default());
+        if let Some(mut tie) = Tie::of(first, first_sum, codec, step, count) {
             up.tied = tie.share(&mut gradients[0])?;
         }
-        let down = match Tie::of(last, codec, step, count) {
+        let down = match Tie::of(last, last_sum, codec, step, count) {
             Some(mut tie) => tie.add(up, &mut gradients[count - 1])?,
             None => None,
         };
-        match Tie::of(first, codec, step, count) {
+        match Tie::of(first, first_sum, codec, step, count) {
             Some(mut tie) => tie.complete(down, &mut gradients[0]),
             None => Ok(()),
         }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use thinwire_codec::Codec;
 use thinwire_link::{Link, LinkError};
 
-use super::compute::{Compute, Forwarded, HostTensor};
+use super::compute::{Forwarded, HostTensor};
 use super::error::PipelineError;
 use super::exchange::{EvalDown, Neighbors};
 use super::frames::{Body, Content, FrameKey, Side, Topic};
@@ -18,11 +18,13 @@ use super::neighbor::{Codecs, Neighbor, Terms};
 use super::pass::Pass;
 use super::schedule::{Action, actions};
 use super::stop::Stop;
-use crate::checkpoint::FileEntry;
+use super::team::Team;
+use crate::checkpoint::{FileEntry, TrainedShare};
 use crate::config::{NonFinitePolicy, PipelineSchedule};
 use crate::data::{DataError, MicroBatch};
 use crate::memory::BoundaryMemory;
-use crate::metrics::{LinkReport, Span, StageTimes};
+use crate::metrics::{AllReduceReport, LinkReport, SiteReport, Span, StageTimes};
+use crate::model::Part;
 use crate::optim::{AdamW, RateSchedule};
 
 /// How long a stage that stops tries to tell its neighbours why.
@@ -61,8 +63,7 @@ pub struct Attachment {
 #[derive(Debug)]
 pub struct Engine {
     pub(super) settings: EngineSettings,
-    pub(super) compute: Compute,
-    pub(super) optimizer: AdamW,
+    pub(super) team: Team,
     pub(super) neighbors: Neighbors,
     pub(super) inbox: Inbox,
     /// Codec of a tied matrix's gradient.
@@ -79,8 +80,7 @@ impl Engine {
     /// Starts the links' threads. `tied` is the codec of a tied matrix's gradient.
     pub fn new(
         settings: EngineSettings,
-        compute: Compute,
-        optimizer: AdamW,
+        team: Team,
         tied: Box<dyn Codec>,
         previous: Option<Attachment>,
         next: Option<Attachment>,
@@ -99,8 +99,7 @@ impl Engine {
         Self {
             inbox,
             settings,
-            compute,
-            optimizer,
+            team,
             neighbors,
             tied,
             tracer,
@@ -111,14 +110,34 @@ impl Engine {
         }
     }
 
-    /// The stage's part of the model, and its optimizer.
-    pub fn state(&self) -> (&crate::model::Part, &AdamW) {
-        (self.compute.part(), &self.optimizer)
+    /// The stage's part of the model, and its optimizer: rank 0's share of them.
+    pub fn state(&self) -> (&Part, &AdamW) {
+        self.team.state()
     }
 
-    /// The same, to be restored from a checkpoint.
-    pub fn state_mut(&mut self) -> (&mut crate::model::Part, &mut AdamW) {
-        (self.compute.part_mut(), &mut self.optimizer)
+    /// The same, to be changed.
+    pub fn state_mut(&mut self) -> (&mut Part, &mut AdamW) {
+        self.team.state_mut()
+    }
+
+    /// What each rank trains and its optimizer's state, by rank. Values are shared with the ranks until their next update.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn shares(&mut self) -> Result<Vec<TrainedShare>, PipelineError> {
+        self.team.shares()
+    }
+
+    /// Has every rank change its share of the stage's part and optimizer, at the same time: what `change` gives on rank 0, or the
+    /// error of the first rank that has any.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn change<T: Send + 'static, E: Send + 'static>(
+        &mut self,
+        change: impl Fn(&mut Part, &mut AdamW) -> Result<T, E> + Clone + Send + 'static,
+    ) -> Result<Result<T, E>, PipelineError> {
+        self.team.change(change)
     }
 
     /// What the stage remembers at its boundaries, of all frames of the steps and evaluations that are over.
@@ -153,23 +172,25 @@ impl Engine {
             Entered::Hidden(h) => Some(h),
             Entered::Lost { by } => {
                 pass.lose(index, by);
-                return match &self.neighbors.next {
-                    Some(next) => delivered(next.send_poisoned(key), &mut self.inbox),
-                    None => Ok(()),
-                };
+                return self.poison_next(key);
             }
         };
         let begin = Instant::now();
-        let forwarded = self.compute.forward(index, batch, entered, pass.weight);
+        let forwarded = self.team.forward(index, batch, entered, pass.weight);
         self.clock.compute +=
             self.tracer.record("compute", "forward", begin, pass.step, Some(index)).as_secs_f64();
         match forwarded {
-            Forwarded::Hidden(tensor) => self.send_next(key, tensor, batch),
-            Forwarded::Loss(sum) if sum.is_finite() => {
+            Err(error) => {
+                let cause = self.survive(error)?;
+                pass.lose_because(index, cause);
+                self.poison_next(key)
+            }
+            Ok(Forwarded::Hidden(tensor)) => self.send_next(key, tensor, batch),
+            Ok(Forwarded::Loss(sum)) if sum.is_finite() => {
                 pass.add_loss(sum, batch);
                 Ok(())
             }
-            Forwarded::Loss(loss) => {
+            Ok(Forwarded::Loss(loss)) => {
                 let cause = self.tolerate(self.loss_not_finite(key, loss))?;
                 pass.lose_because(index, cause);
                 Ok(())
@@ -195,16 +216,21 @@ impl Engine {
             },
         };
         if pass.is_lost(index) {
-            self.compute.forget(index);
-            return match &self.neighbors.previous {
-                Some(previous) => delivered(previous.send_poisoned(key), &mut self.inbox),
-                None => Ok(()),
-            };
+            self.team.forget(index)?;
+            return self.poison_previous(key);
         }
         let begin = Instant::now();
-        let gradient = self.compute.backward(index, upstream);
+        let gradient = self.team.backward(index, upstream);
         self.clock.compute +=
             self.tracer.record("compute", "backward", begin, pass.step, Some(index)).as_secs_f64();
+        let gradient = match gradient {
+            Ok(gradient) => gradient,
+            Err(error) => {
+                let cause = self.survive(error)?;
+                pass.lose_because(index, cause);
+                return self.poison_previous(key);
+            }
+        };
         match (&self.neighbors.previous, gradient) {
             (Some(previous), Some(gradient)) => {
                 delivered(previous.send(key, gradient, batch), &mut self.inbox)
@@ -234,7 +260,7 @@ impl Engine {
                 Entered::Lost { .. } => unreachable!("evaluation frames are never poisoned"),
             };
             let begin = Instant::now();
-            let forwarded = self.compute.evaluate(&batch, entered);
+            let forwarded = self.team.evaluate(&batch, entered)?;
             let time = self.tracer.record("compute", "evaluate", begin, step, Some(key.index));
             self.clock.compute += time.as_secs_f64();
             match forwarded {
@@ -327,6 +353,31 @@ impl Engine {
         delivered(next.send(key, tensor, batch), &mut self.inbox)
     }
 
+    fn poison_next(&mut self, key: FrameKey) -> Result<(), PipelineError> {
+        match &self.neighbors.next {
+            Some(next) => delivered(next.send_poisoned(key), &mut self.inbox),
+            None => Ok(()),
+        }
+    }
+
+    fn poison_previous(&mut self, key: FrameKey) -> Result<(), PipelineError> {
+        match &self.neighbors.previous {
+            Some(previous) => delivered(previous.send_poisoned(key), &mut self.inbox),
+            None => Ok(()),
+        }
+    }
+
+    /// What the ranks could not finish is an error, but for a value that is not finite where the policy is to skip: the cause of a
+    /// lost step then.
+    fn survive(&mut self, error: PipelineError) -> Result<String, PipelineError> {
+        if !error.is_of_ranks_not_finite() {
+            return Err(error);
+        }
+        let cause = self.tolerate(error)?;
+        self.team.rejoin()?;
+        Ok(cause)
+    }
+
     fn loss_not_finite(&self, frame: FrameKey, loss: f64) -> PipelineError {
         PipelineError::LossNotFinite { stage: self.settings.stage, frame, loss }
     }
@@ -335,7 +386,7 @@ impl Engine {
     pub(super) fn tolerate(&self, error: PipelineError) -> Result<String, PipelineError> {
         match self.settings.non_finite {
             NonFinitePolicy::Stop => Err(error),
-            NonFinitePolicy::SkipStep => Ok(error.to_string()),
+            NonFinitePolicy::SkipStep => Ok(crate::text::chain(&error)),
         }
     }
 
@@ -360,6 +411,22 @@ impl Engine {
     /// What the outgoing directions have carried so far.
     pub fn links(&self) -> Vec<LinkReport> {
         self.neighbors.iter().map(Neighbor::report).collect()
+    }
+
+    /// What the ranks have sent each other so far, activations first; nothing for one rank.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn all_reduces(&mut self) -> Result<Vec<AllReduceReport>, PipelineError> {
+        self.team.all_reduces()
+    }
+
+    /// What the ranks have added up so far, by direction and site; nothing for one rank.
+    ///
+    /// # Errors
+    /// A rank has ended.
+    pub fn sums(&mut self) -> Result<Vec<SiteReport>, PipelineError> {
+        self.team.sums()
     }
 
     /// What the threads did since the last call.

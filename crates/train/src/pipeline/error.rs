@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thinwire_codec::{CodecError, DecodeError, EncodeError};
+use thinwire_collective::CollectiveError;
 use thinwire_link::LinkError;
 
 use super::frames::FrameKey;
@@ -81,6 +82,24 @@ pub enum PipelineError {
         frame: FrameKey,
         /// NaN or an infinity.
         loss: f64,
+    },
+    /// The ranks of a stage could not add something up.
+    #[error("stage {stage}: its ranks cannot add up")]
+    Ranks {
+        /// The stage.
+        stage: usize,
+        /// What the rank that it began with says.
+        source: CollectiveError,
+    },
+    /// A rank of a stage is not there any more.
+    #[error("stage {stage}: rank {rank} has ended: {reason}")]
+    RankEnded {
+        /// The stage.
+        stage: usize,
+        /// The rank.
+        rank: usize,
+        /// What its panic says.
+        reason: String,
     },
     /// A parameter's gradient is not finite.
     #[error("stage {stage}: the gradient of {parameter} is not finite in step {step}")]
@@ -167,4 +186,11 @@ pub enum PipelineError {
         /// What the decoder says.
         source: postcard::Error,
     },
+}
+
+impl PipelineError {
+    /// Whether ranks found a value that is not finite where they were to add up: they are well, and can be joined anew.
+    pub(super) fn is_of_ranks_not_finite(&self) -> bool {
+        matches!(self, Self::Ranks { source: CollectiveError::NonFinite { .. }, .. })
+    }
 }

@@ -13,6 +13,7 @@ mod pass;
 mod schedule;
 mod step;
 mod stop;
+mod team;
 mod tied;
 
 pub use chain::{Chain, ChainStage, Crossing, StepGradient, Wire};
@@ -24,4 +25,6 @@ pub use neighbor::{Codecs, Terms};
 pub use schedule::{Action, actions};
 pub use step::StepReport;
 pub use stop::Stop;
+pub use team::Team;
+pub(crate) use team::groups;
 pub use tied::Gradients;

@@ -12,7 +12,7 @@ use super::inbox::Inbox;
 use super::pass::Pass;
 use super::tied::{Gradients, Tie};
 use crate::data::MicroBatch;
-use crate::metrics::{LinkReport, StageTimes};
+use crate::metrics::{AllReduceReport, LinkReport, StageTimes};
 use crate::model::{Parameter, Part};
 use crate::optim::clip_factor;
 
@@ -38,6 +38,8 @@ pub struct StepReport {
     pub times: StageTimes,
     /// What the outgoing directions have carried so far.
     pub links: Vec<LinkReport>,
+    /// What the stage's ranks have sent each other so far; nothing for one rank.
+    pub all_reduces: Vec<AllReduceReport>,
 }
 
 impl Engine {
@@ -52,8 +54,8 @@ impl Engine {
         self.run_actions(&mut pass)?;
 
         let optimize = Instant::now();
-        let mut gradients = self.compute.take_gradients();
-        let norms = self.square_norms(&mut pass, &gradients)?;
+        let (mut gradients, norms) = self.team.take_gradients()?;
+        self.check_norms(&mut pass, &norms)?;
         self.clock.optimizer += optimize.elapsed().as_secs_f64();
         let verdict = self.agree_on_step(&pass, norms, &mut gradients)?;
 
@@ -61,7 +63,7 @@ impl Engine {
         match &verdict.lost {
             None => {
                 self.skipped_in_a_row = 0;
-                self.update(step, gradients, verdict.norm, learning_rate);
+                self.update(step, gradients, verdict.norm, learning_rate)?;
             }
             Some(reason) => self.count_skipped(reason)?,
         }
@@ -74,16 +76,15 @@ impl Engine {
             seconds: begin.elapsed().as_secs_f64(),
             times: self.take_times(&before),
             links: self.links(),
+            all_reduces: self.all_reduces()?,
         })
     }
 
-    fn square_norms(&self, pass: &mut Pass<'_>, gradients: &Gradients) -> Result<Vec<f64>, PipelineError> {
-        let part = self.compute.part();
-        let norms = square_norms(part, gradients);
-        if let Some(error) = not_finite(part, &norms, self.settings.stage, pass.step) {
+    fn check_norms(&self, pass: &mut Pass<'_>, norms: &[f64]) -> Result<(), PipelineError> {
+        if let Some(error) = not_finite(self.state().0, norms, self.settings.stage, pass.step) {
             pass.lose_step(self.tolerate(error)?);
         }
-        Ok(norms)
+        Ok(())
     }
 
     /// Brings all stages to one verdict, and both gradients of a tied matrix to one sum.
@@ -93,7 +94,9 @@ impl Engine {
         norms: Vec<f64>,
         gradients: &mut Gradients,
     ) -> Result<StepDown, PipelineError> {
-        let mut tie = Tie::of(self.compute.part(), &mut *self.tied, pass.step, self.settings.stages);
+        let checksum = self.team.tied_checksum()?.unwrap_or_default();
+        let mut tie =
+            Tie::of(self.team.state().0, checksum, &mut *self.tied, pass.step, self.settings.stages);
         let share = tie.as_mut().map_or(Ok(None), |tie| tie.share(gradients))?;
         let contribute = |inbox: &mut Inbox, below: Option<StepUp>| {
             let mut up = below.unwrap_or_default();
@@ -118,11 +121,12 @@ impl Engine {
         Ok(down)
     }
 
-    fn update(&mut self, step: u64, gradients: Gradients, norm: f64, rate: f64) {
+    fn update(&mut self, step: u64, gradients: Gradients, norm: f64, rate: f64) -> Result<(), PipelineError> {
         let begin = Instant::now();
         let clip = clip_factor(norm, self.settings.clip_norm);
-        self.optimizer.step(self.compute.part_mut().params_mut(), gradients, rate, clip);
+        self.team.update(gradients, rate, clip)?;
         self.clock.optimizer += self.tracer.record("compute", "optimizer", begin, step, None).as_secs_f64();
+        Ok(())
     }
 
     fn count_skipped(&mut self, reason: &str) -> Result<(), PipelineError> {

@@ -5,6 +5,7 @@
 //! the other end decodes, so that both ends compute the same sum.
 
 use burn::tensor::Tensor;
+use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use thinwire_codec::{Codec, DType, EncodeError, PackedSize, Shape, TensorView, TensorViewMut};
 use thinwire_ops::square_norm;
@@ -34,6 +35,8 @@ pub(super) struct Tie<'a> {
     embedding: Option<usize>,
     head: Option<usize>,
     codec: &'a mut dyn Codec,
+    /// CRC-32 of the matrix's copy here, where the other one is elsewhere.
+    checksum: u32,
     /// The matrix as one sample: rows are tokens.
     shape: Shape,
     step: u64,
@@ -42,50 +45,47 @@ pub(super) struct Tie<'a> {
 }
 
 impl<'a> Tie<'a> {
-    /// The copies that `part` has, of `stages` in all; `None` when it has none, or the model does not tie them.
-    pub(super) fn of(part: &'a Part, codec: &'a mut dyn Codec, step: u64, stages: usize) -> Option<Self> {
+    /// The copy that `part` has, of `stages` in all, whose whole is `checksum`; `None` when it has none or both ([`tie_here`]),
+    /// or the model does not tie them.
+    pub(super) fn of(
+        part: &'a Part,
+        checksum: u32,
+        codec: &'a mut dyn Codec,
+        step: u64,
+        stages: usize,
+    ) -> Option<Self> {
         let shape = part.architecture().tied_shape()?;
         let (embedding, head) = part.tied();
-        let any = embedding.or(head).is_some();
-        any.then(|| Self { params: part.params(), embedding, head, codec, shape, step, last: stages - 1 })
+        let params = part.params();
+        let one = embedding.is_some() != head.is_some();
+        one.then(|| Self { params, embedding, head, codec, checksum, shape, step, last: stages - 1 })
     }
 
-    /// What goes up the chain, from the stage that has the embedding alone.
+    /// What goes up the chain, from the stage that has the embedding.
     pub(super) fn share(&mut self, gradients: &mut Gradients) -> Result<Option<Share>, PipelineError> {
-        let Some(at) = self.embedding.filter(|_| self.head.is_none()) else { return Ok(None) };
-        let checksum = self.checksum(at);
+        let Some(at) = self.embedding else { return Ok(None) };
+        let checksum = self.checksum;
         Ok(Some(Share { checksum, gradient: self.encode(self.last, &mut gradients[at])? }))
     }
 
-    /// On the stage that has the head: the sum takes the place of both gradients, and its norm that of both norms.
-    /// Returns the head's share for the first stage, if that is another.
+    /// On the stage that has the head: the sum takes the place of its gradient, and its norm that of both norms. Returns the
+    /// head's share for the first stage.
     pub(super) fn add(
         &mut self,
         up: &mut StepUp,
         gradients: &mut Gradients,
     ) -> Result<Option<Vec<u8>>, PipelineError> {
         let Some(head) = self.head else { return Ok(None) };
-        let (theirs, down) = match (self.embedding, up.tied.take()) {
-            (Some(at), _) => (gradients[at].take(), None),
-            (None, Some(share)) => {
-                let (embedding, checksum) = (share.checksum, self.checksum(head));
-                if embedding != checksum {
-                    let step = self.step - 1;
-                    return Err(PipelineError::TiedDiffer { step, embedding, head: checksum });
-                }
-                let theirs = share.gradient.map(|bytes| self.decode(0, &bytes)).transpose()?;
-                (theirs, self.encode(0, &mut gradients[head])?)
-            }
-            (None, None) => return Err(PipelineError::TiedMissing),
-        };
+        let share = up.tied.take().ok_or(PipelineError::TiedMissing)?;
+        let (embedding, checksum) = (share.checksum, self.checksum);
+        if embedding != checksum {
+            let step = self.step - 1;
+            return Err(PipelineError::TiedDiffer { step, embedding, head: checksum });
+        }
+        let theirs = share.gradient.map(|bytes| self.decode(0, &bytes)).transpose()?;
+        let down = self.encode(0, &mut gradients[head])?;
         let sum = sum(theirs, gradients[head].take());
-        // The matrix is one parameter, the model's first: its norm counts once, there.
-        if let [first, .., last] = up.square_norms.as_mut_slice() {
-            (*first, *last) = (sum.as_ref().map_or(0.0, square_norm), 0.0);
-        }
-        if let Some(at) = self.embedding {
-            gradients[at].clone_from(&sum);
-        }
+        count_once(&mut up.square_norms, sum.as_ref());
         gradients[head] = sum;
         Ok(down)
     }
@@ -96,7 +96,7 @@ impl<'a> Tie<'a> {
         from_head: Option<Vec<u8>>,
         gradients: &mut Gradients,
     ) -> Result<(), PipelineError> {
-        let Some(at) = self.embedding.filter(|_| self.head.is_none()) else { return Ok(()) };
+        let Some(at) = self.embedding else { return Ok(()) };
         let theirs = from_head.map(|bytes| self.decode(self.last, &bytes)).transpose()?;
         gradients[at] = sum(gradients[at].take(), theirs);
         Ok(())
@@ -154,10 +154,39 @@ impl<'a> Tie<'a> {
     fn frame(&self) -> FrameKey {
         FrameKey::control(Topic::Step, self.step)
     }
+}
 
-    fn checksum(&self, at: usize) -> u32 {
-        let value = self.params.iter().nth(at).expect("the position is the set's own").value.to_data();
-        crc32fast::hash(value.as_bytes())
+/// The CRC-32 of the copy that a part has, or of the rows that a rank has of it, where the other copy is on another stage.
+pub(super) fn checksum(part: &Part) -> Option<Hasher> {
+    let (embedding, head) = part.tied();
+    let at = embedding.xor(head)?;
+    let mut hasher = Hasher::new();
+    let parameter = part.params().iter().nth(at).expect("the position is the set's own");
+    hasher.update(parameter.value.to_data().as_bytes());
+    Some(hasher)
+}
+
+/// Where a part has both copies, or a rank its rows of both: their sum takes the place of either gradient, and its square that of
+/// both in `squares`, one for each parameter that is trained.
+///
+/// A step in which a square is not finite is lost, and the squares have to tell which.
+pub(super) fn tie_here(part: &Part, gradients: &mut Gradients, squares: &mut [f64]) {
+    let (Some(embedding), Some(head)) = part.tied() else { return };
+    if let [first, .., last] = squares
+        && first.is_finite()
+        && last.is_finite()
+    {
+        let sum = sum(gradients[embedding].take(), gradients[head].take());
+        count_once(squares, sum.as_ref());
+        gradients[embedding].clone_from(&sum);
+        gradients[head] = sum;
+    }
+}
+
+/// The matrix is one parameter, the model's first: its norm counts once, there.
+fn count_once(squares: &mut [f64], sum: Option<&Tensor<1>>) {
+    if let [first, .., last] = squares {
+        (*first, *last) = (sum.map_or(0.0, square_norm), 0.0);
     }
 }
 

@@ -59,6 +59,14 @@ pub enum PlannerError {
         /// Bytes there are.
         available: u64,
     },
+    /// What ranks send each other is not simulated.
+    #[error(
+        "tensor_parallel.ranks = {ranks}: a plan is for stages of one rank, as what ranks send each other is not simulated"
+    )]
+    Ranks {
+        /// Ranks in the configuration.
+        ranks: usize,
+    },
 }
 
 /// What the stages have of this machine.

@@ -109,13 +109,17 @@ impl Planner {
     /// The plan of `config`, with a row for each of `rates`, and with proposals if `propose` says so.
     ///
     /// # Errors
-    /// A codec does not fit, the map is no partition, or a unit cannot be measured.
+    /// A codec does not fit, the map is no partition, a unit cannot be measured, or stages have more than one rank.
     pub fn plan(
         &mut self,
         config: &Config,
         rates: &[Bandwidth],
         propose: bool,
     ) -> Result<Plan, PlannerError> {
+        let ranks = config.tensor_parallel.ranks;
+        if ranks > 1 {
+            return Err(PlannerError::Ranks { ranks });
+        }
         let map = self.map(config)?;
         let mut choice = Choice { config: config.clone(), map, rate: None };
         choice.config.pipeline.layers = LayerPlan::Manual(choice.map.stages().to_vec());

@@ -5,7 +5,7 @@ use std::time::Instant;
 use thinwire_ops::profile::{self, Spent};
 
 use super::{Links, RunError, Setup};
-use crate::config::{Config, LayerPlan};
+use crate::config::{Config, LayerPlan, TensorParallelConfig};
 use crate::data::{Cache, Progress};
 use crate::metrics::Span;
 use crate::pipeline::Engine;
@@ -55,7 +55,7 @@ pub struct BenchReport {
 }
 
 impl Bench {
-    /// The run of `config` in one stage, without evaluations and checkpoints; tokenized data stays in memory. `progress`
+    /// The run of `config` in one stage of one rank, without evaluations and checkpoints; tokenized data stays in memory. `progress`
     /// hears of that work.
     ///
     /// # Errors
@@ -124,12 +124,13 @@ impl Phases {
     }
 }
 
-/// The configuration without what needs other stages or a disk, and with spans to tell the phases by.
+/// The configuration without what needs other stages, ranks or a disk, and with spans to tell the phases by.
 fn alone(mut config: Config) -> Config {
     config.stages.clear();
     config.pipeline.stages = 1;
     config.pipeline.layers = LayerPlan::Auto;
     config.pipeline.boundaries.clear();
+    config.tensor_parallel = TensorParallelConfig::default();
     config.data.heldout = None;
     config.metrics.trace = true;
     config

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use rayon::ThreadPoolBuildError;
 use thinwire_codec::{AqsgdSettings, CodecSpec, SpecError};
+use thinwire_collective::CollectiveError;
 use thinwire_link::TermsError;
 
 use crate::checkpoint::CheckpointError;
 use crate::config::{ByteSize, ConfigError};
 use crate::data::DataError;
+use crate::model::ShardError;
 use crate::pipeline::PipelineError;
 use crate::plan::{PlanError, TrafficError};
 use crate::pretrained::TokenizerError;
@@ -99,6 +101,20 @@ pub enum RunError {
     /// The model cannot be split as asked.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The model cannot be shared by so many ranks.
+    #[error("tensor_parallel.ranks of the configuration cannot be used")]
+    Ranks(#[from] ShardError),
+    /// The ranks of a stage cannot meet.
+    #[error("the ranks of a stage cannot be joined")]
+    Group(#[from] CollectiveError),
+    /// Gradients are compared over boundaries alone.
+    #[error(
+        "tensor_parallel.ranks = {ranks}: gradients are compared with stages of one rank, so that boundaries alone make them          differ"
+    )]
+    ChainOfRanks {
+        /// Ranks in the configuration.
+        ranks: usize,
+    },
     /// There are no threads to measure with.
     #[error("cannot start the threads to measure with")]
     Threads(#[from] ThreadPoolBuildError),

@@ -6,7 +6,7 @@ use std::thread;
 use super::RunError;
 use crate::config::{Config, ConfigError, LayerMap};
 use crate::data::Tokenizer;
-use crate::model::Architecture;
+use crate::model::{Architecture, Shard};
 use crate::plan::{self, ModelTimes, Workload};
 use crate::pretrained::load_tokenizer;
 
@@ -27,7 +27,8 @@ impl Preview {
     /// Reads the tokenizer and works out the model and its split.
     ///
     /// # Errors
-    /// The tokenizer cannot be read or has more ids than the model; the layer map is no partition.
+    /// The tokenizer cannot be read or has more ids than the model; the layer map is no partition; the model cannot be shared by
+    /// so many ranks.
     pub fn load(config: Config) -> Result<Self, RunError> {
         let tokenizer = load_tokenizer(&config.data.tokenizer).map_err(RunError::Tokenizer)?;
         let vocab = config.model.vocab(tokenizer.vocab_size())?;
@@ -39,6 +40,7 @@ impl Preview {
             map => map,
         };
         let architecture = Architecture::new(&config.model, vocab).with_lora(config.lora.as_ref());
+        Shard::all(&architecture, config.tensor_parallel.ranks)?;
         Ok(Self { config, architecture, map, tokenizer })
     }
 

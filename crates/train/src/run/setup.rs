@@ -1,6 +1,7 @@
 //! What every stage derives from the configuration and the texts, the same on each.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use burn::tensor::Device;
@@ -12,16 +13,19 @@ use thinwire_pretrained::Pretrained;
 
 use super::{Preview, RunError};
 use crate::checkpoint::RunFacts;
-use crate::config::{Bandwidth, BoundaryCodecs, Config, Latency, LayerMap, LayerPlan, Sources, Unit};
+use crate::config::{
+    Bandwidth, BoundaryCodecs, Config, Latency, LayerMap, LayerPlan, Sources, TensorParallelConfig, Unit,
+};
 use crate::data::{Batches, Cache, DataError, Dataset, Progress, Tokenizer};
 use crate::memory::End;
-use crate::model::{Architecture, Part};
+use crate::model::{self, Architecture, Part, Shard};
 use crate::optim::{AdamW, RateSchedule};
 use crate::pipeline::{
-    self, Attachment, Chain, ChainStage, Codecs, Compute, Crossing, Engine, EngineSettings,
+    self, Attachment, Chain, ChainStage, Codecs, Compute, Crossing, Engine, EngineSettings, Team,
 };
 use crate::plan::tied_gradient_bytes;
 use crate::pretrained;
+use crate::tensor_parallel::TensorGroup;
 
 /// Longest control message apart from a tied matrix's gradient: norms, file lists.
 const CONTROL_BYTES: u64 = 64 << 20;
@@ -126,7 +130,7 @@ impl Setup {
     /// # Errors
     /// Never for the names used here; the type cannot know that.
     pub fn terms(&self, resume: bool) -> Result<Terms, RunError> {
-        let Config { run, train, optimizer, eval, pipeline, checkpoint, .. } = &self.config;
+        let Config { run, train, optimizer, eval, pipeline, tensor_parallel, checkpoint, .. } = &self.config;
         let mut terms = Terms::new();
         terms.add("model", json(&self.architecture))?;
         terms.add("model hash", sha256_hex(json(&self.architecture).as_bytes()))?;
@@ -147,6 +151,8 @@ impl Setup {
         if self.architecture.trains_tied() {
             terms.add("codec tied", pipeline.tied)?;
         }
+        terms.add("all-reduce", tensor_parallel.all_reduce)?;
+        terms.add("all-reduce of gradients", tensor_parallel.gradients())?;
         terms.add("tokenizer", &self.tokenizer)?;
         let train = self.batches.dataset();
         terms.add("training text", train.content())?;
@@ -234,10 +240,11 @@ impl Setup {
     /// Stage `stage` with its links.
     ///
     /// # Errors
-    /// A stage that does not exist, a codec that cannot be built, or weights that cannot be read.
+    /// A stage that does not exist, a codec that cannot be built, weights that cannot be read, or more ranks than the model can
+    /// be shared by.
     pub fn engine(&self, stage: usize, links: Links) -> Result<Engine, RunError> {
         let Config { train, optimizer, pipeline, metrics, .. } = &self.config;
-        let own = self.stage(stage)?;
+        let team = self.team(stage)?;
         let settings = EngineSettings {
             stage,
             stages: self.stages(),
@@ -250,16 +257,20 @@ impl Setup {
         let previous = links.previous.map(|link| self.attach(link, stage)).transpose()?;
         let next = links.next.map(|link| self.attach(link, stage)).transpose()?;
         let tied = self.build(pipeline.tied)?;
-        Ok(Engine::new(settings, own.compute, own.optimizer, tied, previous, next))
+        Ok(Engine::new(settings, team, tied, previous, next))
     }
 
     /// All stages in this process, without links.
     ///
     /// # Errors
-    /// A codec that cannot be built or that remembers samples, or weights that cannot be read.
+    /// A codec that cannot be built or that remembers samples, weights that cannot be read, or more than one rank.
     pub fn chain(&self) -> Result<Chain, RunError> {
-        let Config { train, optimizer, pipeline, .. } = &self.config;
-        let stages = (0..self.stages()).map(|stage| self.stage(stage)).collect::<Result<_, _>>()?;
+        let Config { train, optimizer, pipeline, tensor_parallel, .. } = &self.config;
+        if tensor_parallel.ranks > 1 {
+            return Err(RunError::ChainOfRanks { ranks: tensor_parallel.ranks });
+        }
+        let share = |stage| self.share(stage, Shard::WHOLE, None);
+        let stages = (0..self.stages()).map(share).collect::<Result<_, _>>()?;
         let crossing = |stage| {
             let BoundaryCodecs { forward, backward, .. } = self.boundary(stage);
             if let CodecSpec::Aqsgd(_) = forward {
@@ -280,20 +291,45 @@ impl Setup {
         ))
     }
 
-    /// What stage `stage` computes with, at the start of training.
-    fn stage(&self, stage: usize) -> Result<ChainStage, RunError> {
+    /// The ranks of stage `stage`, at the start of training.
+    fn team(&self, stage: usize) -> Result<Team, RunError> {
+        let TensorParallelConfig { ranks, all_reduce, .. } = self.config.tensor_parallel;
+        let shards = Shard::all(&self.architecture, ranks)?;
+        let deadline = self.config.pipeline.deadline();
+        if ranks == 1 {
+            return Ok(Team::new(stage, [self.share(stage, Shard::WHOLE, None)?], deadline));
+        }
+        let groups = pipeline::groups(ranks, deadline)?;
+        let gradients = self.config.tensor_parallel.gradients();
+        let join = |group| TensorGroup::with_gradients(group, all_reduce, gradients);
+        let own = |(shard, group)| self.share(stage, shard, Some(&join(group)));
+        let members = shards.into_iter().zip(groups).map(own).collect::<Result<Vec<_>, _>>()?;
+        Ok(Team::new(stage, members, deadline))
+    }
+
+    /// What `shard` of stage `stage` computes with, at the start of training.
+    fn share(
+        &self,
+        stage: usize,
+        shard: Shard,
+        group: Option<&Arc<TensorGroup>>,
+    ) -> Result<ChainStage, RunError> {
         let stages = self.stages();
         let units = self.map.stages().get(stage).ok_or(RunError::NoSuchStage { stage, stages })?;
         let Config { run, train, optimizer, .. } = &self.config;
         let device = Device::flex();
         let units: Vec<Unit> = units.iter().collect();
-        let part = match &self.start {
-            None => Part::new(&self.architecture, &units, run.seed, &device),
-            Some(start) => {
-                let mut part = Part::with_adapters(&self.architecture, &units, run.seed, &device);
-                pretrained::load_into(&mut part, &start.model)?;
-                part
-            }
+        let values = match self.start {
+            None => model::Start::Seeded(run.seed),
+            Some(_) => model::Start::Adapters(run.seed),
+        };
+        let mut part = Part::of_shard(&self.architecture, &units, values, shard, &device);
+        if let Some(start) = &self.start {
+            pretrained::load_into(&mut part, &start.model)?;
+        }
+        let part = match group {
+            Some(group) => part.join(group),
+            None => part,
         };
         let part = part.in_dtype(train.dtype);
         let optimizer = AdamW::new(optimizer, part.params().len());

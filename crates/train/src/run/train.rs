@@ -93,12 +93,14 @@ impl<'a, 'e> Life<'a, 'e> {
     }
 
     fn run(&mut self, engine: &mut Engine, resume: Resume) -> Result<Outcome, RunError> {
-        let parameters = engine.state().0.params().iter().map(|p| p.len() as u64).sum();
+        let (part, _) = engine.state();
+        let parameters = part.units().map(|(unit, _)| part.architecture().parameters(unit)).sum();
         self.emit(Event::Started {
             stage: self.stage,
             stages: self.setup.stages(),
             layers: self.setup.map.stages()[self.stage].to_string(),
             parameters,
+            ranks: self.setup.config.tensor_parallel.ranks,
             threads: rayon::current_num_threads(),
         })?;
         self.tell_damage()?;
@@ -133,6 +135,8 @@ impl<'a, 'e> Life<'a, 'e> {
             seconds: begin.elapsed().as_secs_f64(),
             peak_memory: resident::peak(),
             links: engine.links(),
+            all_reduces: engine.all_reduces()?,
+            sums: engine.sums()?,
         })?;
         Ok(outcome)
     }
@@ -172,6 +176,7 @@ impl<'a, 'e> Life<'a, 'e> {
             seconds: report.seconds,
             times: report.times,
             links: report.links,
+            all_reduces: report.all_reduces,
         })?;
         let spans = engine.take_spans();
         if !spans.is_empty() {
@@ -203,8 +208,10 @@ impl<'a, 'e> Life<'a, 'e> {
     fn checkpoint(&mut self, engine: &mut Engine, outcome: &Outcome) -> Result<(), RunError> {
         let begin = Instant::now();
         let step = outcome.steps;
-        let (part, optimizer) = engine.state();
-        let own = checkpoint::write_units(&self.folder, step, part, optimizer, &engine.memories())?;
+        let shares = engine.shares()?;
+        let own =
+            checkpoint::write_shares(&self.folder, step, engine.state().0, &shares, &engine.memories())?;
+        drop(shares);
         let bytes = own.iter().map(|file| file.bytes).sum();
         let gather =
             |below: Option<Vec<FileEntry>>| below.unwrap_or_default().into_iter().chain(own).collect();
@@ -234,8 +241,9 @@ impl<'a, 'e> Life<'a, 'e> {
         let step =
             newest.ok_or_else(|| RunError::NothingToResume { folder: self.folder.display().to_string() })?;
         let (memories, unknown) = SavedMemories::check(&self.folder, step, &ends)?;
-        let (part, optimizer) = engine.state_mut();
-        let manifest = checkpoint::restore(&self.folder, step, part, optimizer, &self.facts)?;
+        let (folder, facts) = (self.folder.clone(), self.facts.clone());
+        let manifest = engine
+            .change(move |part, optimizer| checkpoint::restore(&folder, step, part, optimizer, &facts))??;
         memories.restore()?;
         engine.agree_on_restored()?;
         // Both ends of a boundary find the same, and one tells.

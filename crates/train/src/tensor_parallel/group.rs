@@ -6,6 +6,7 @@ use burn::tensor::{Int, Tensor};
 use thinwire_collective::{AllReduceSpec, CollectiveError, Group};
 use thinwire_ops::{HostFn, cross_entropy_of_columns, on_host};
 
+use super::rerun::{Rerun, Sums};
 use super::state::State;
 use super::{Direction, Site, SiteStatistics};
 
@@ -26,8 +27,13 @@ pub struct TensorGroup {
 impl TensorGroup {
     /// The rank at this end of `group`, which adds up as `spec` says.
     pub fn new(group: Group, spec: AllReduceSpec) -> Arc<Self> {
+        Self::with_gradients(group, spec, spec)
+    }
+
+    /// The same, but gradients are added up as `gradients` says.
+    pub fn with_gradients(group: Group, activations: AllReduceSpec, gradients: AllReduceSpec) -> Arc<Self> {
         let (rank, ranks) = (group.rank(), group.ranks());
-        Arc::new(Self { rank, ranks, state: Mutex::new(State::new(group, spec)) })
+        Arc::new(Self { rank, ranks, state: Mutex::new(State::new(group, activations, gradients)) })
     }
 
     /// This rank.
@@ -103,6 +109,40 @@ impl TensorGroup {
     /// All ranks' `values`, as many each, one rank's behind the other's, exactly; zeros after a failure.
     pub fn gather(&self, values: &[f32]) -> Vec<f32> {
         self.lock().gather(values)
+    }
+
+    /// The sum of all ranks' `values`, exactly, the same bits on every rank; zeros after a failure.
+    pub fn sum_exactly(&self, values: &[f32]) -> Vec<f32> {
+        self.lock().sum_exactly(values)
+    }
+
+    /// Goes on at the rank's end of a new `group` of the same ranks, all of them between two passes: what failed is forgotten.
+    ///
+    /// # Panics
+    /// When it is the end of another rank.
+    pub fn rejoin(&self, group: Group) {
+        assert_eq!([group.rank(), group.ranks()], [self.rank, self.ranks], "rank and ranks of a group");
+        self.lock().rejoin(group);
+    }
+
+    /// Runs a piece of a forward pass that will be run again: its result, and the sums in it.
+    pub fn record<T>(&self, piece: impl FnOnce() -> T) -> (T, Sums) {
+        self.with(Rerun::Recording(Sums::default()), piece)
+    }
+
+    /// Runs a piece of a forward pass again, with the `sums` of the first time: nothing is sent, and the errors that sums give back
+    /// are left as they are.
+    ///
+    /// # Panics
+    /// When it is not the same piece.
+    pub fn replay<T>(&self, sums: Sums, piece: impl FnOnce() -> T) -> T {
+        self.with(Rerun::Replaying(sums), piece).0
+    }
+
+    fn with<T>(&self, rerun: Rerun, piece: impl FnOnce() -> T) -> (T, Sums) {
+        *self.lock().rerun() = rerun;
+        let result = piece(); // which takes the lock itself
+        (result, std::mem::take(self.lock().rerun()).into_sums())
     }
 
     fn sum(self: &Arc<Self>, site: Site, direction: Direction) -> HostFn {

@@ -7,10 +7,12 @@
 //! [`reduce`](TensorGroup::reduce) behind it adds up activations. A block has two pairs, so four sums a micro-batch.
 
 mod group;
+mod rerun;
 mod site;
 mod state;
 mod statistics;
 
 pub use group::TensorGroup;
+pub use rerun::Sums;
 pub use site::Site;
 pub use statistics::{Direction, SiteStatistics};

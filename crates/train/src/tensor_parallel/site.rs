@@ -25,6 +25,15 @@ impl Site {
         [0, 1].map(|layer| Self::Layer { index: 2 * block + layer, of: 2 * blocks })
     }
 
+    /// `embedding`, `attention`, `mlp` or `head`, and the block that a layer is in.
+    pub fn name(self) -> (&'static str, Option<usize>) {
+        match self {
+            Self::Embedding => ("embedding", None),
+            Self::Layer { index, .. } => (if index % 2 == 0 { "attention" } else { "mlp" }, Some(index / 2)),
+            Self::Head => ("head", None),
+        }
+    }
+
     /// How values travel here. Echo is for the layers: at the two ends of the model a compressed sum is one in bf16.
     pub(super) fn codec(self, spec: &AllReduceSpec) -> CodecSpec {
         match (self, spec) {

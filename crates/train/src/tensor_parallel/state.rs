@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use thinwire_codec::{CodecSpec, DType};
 use thinwire_collective::{AllReduceSpec, Coefficients, CollectiveError, Compensator, Contribution, Group};
 
+use super::rerun::Rerun;
 use super::site::raw;
 use super::statistics::Call;
 use super::{Direction, Site, SiteStatistics};
@@ -13,9 +14,9 @@ use super::{Direction, Site, SiteStatistics};
 #[derive(Debug)]
 pub(super) struct State {
     group: Group,
-    spec: AllReduceSpec,
     /// By direction.
     feedback: [Feedback; 2],
+    rerun: Rerun,
     sites: BTreeMap<(Direction, Site), SiteStatistics>,
     measured: bool,
     exact: bool,
@@ -23,14 +24,19 @@ pub(super) struct State {
     failure: Option<CollectiveError>,
 }
 
-/// The error feedback of the sums of one direction. The tensors of one pass have one length.
+/// The sums of one direction, and their error feedback. The tensors of one pass have one length.
 #[derive(Debug)]
 struct Feedback {
+    spec: AllReduceSpec,
     coefficients: Option<Coefficients>,
     compensator: Option<Compensator>,
 }
 
 impl Feedback {
+    fn new(spec: AllReduceSpec) -> Self {
+        Self { spec, coefficients: spec.compensation(), compensator: None }
+    }
+
     fn begin(&mut self) {
         if let Some(compensator) = &mut self.compensator {
             compensator.reset();
@@ -46,10 +52,19 @@ impl Feedback {
 }
 
 impl State {
-    pub(super) fn new(group: Group, spec: AllReduceSpec) -> Self {
-        let feedback = [(); 2].map(|()| Feedback { coefficients: spec.compensation(), compensator: None });
-        let sites = BTreeMap::new();
-        Self { group, spec, feedback, sites, measured: false, exact: false, failure: None }
+    pub(super) fn new(group: Group, activations: AllReduceSpec, gradients: AllReduceSpec) -> Self {
+        let feedback = [activations, gradients].map(Feedback::new);
+        let (sites, rerun) = (BTreeMap::new(), Rerun::Off);
+        Self { group, feedback, rerun, sites, measured: false, exact: false, failure: None }
+    }
+
+    pub(super) fn rejoin(&mut self, group: Group) {
+        self.group = group;
+        self.failure = None;
+    }
+
+    pub(super) fn rerun(&mut self) -> &mut Rerun {
+        &mut self.rerun
     }
 
     pub(super) fn begin(&mut self, direction: Direction) {
@@ -74,6 +89,29 @@ impl State {
 
     /// The sum of all ranks' `x`; zeros after a failure.
     pub(super) fn all_reduce(&mut self, site: Site, direction: Direction, x: &[f32]) -> Vec<f32> {
+        if direction == Direction::Backward {
+            return self.add_up(site, direction, x);
+        }
+        self.rerun.recall().unwrap_or_else(|| {
+            let y = self.add_up(site, direction, x);
+            self.rerun.keep(&y);
+            y
+        })
+    }
+
+    /// The sum of all ranks' `x`, exactly; zeros after a failure.
+    pub(super) fn sum_exactly(&mut self, x: &[f32]) -> Vec<f32> {
+        let mut y = vec![0.0; x.len()];
+        if self.failure.is_none()
+            && let Err(failure) = self.group.all_reduce(&raw(DType::F32), x, &mut y)
+        {
+            self.failure = Some(failure);
+            y.fill(0.0);
+        }
+        y
+    }
+
+    fn add_up(&mut self, site: Site, direction: Direction, x: &[f32]) -> Vec<f32> {
         let mut y = vec![0.0; x.len()];
         if self.failure.is_none()
             && let Err(failure) = self.sum(site, direction, x, &mut y)
@@ -107,9 +145,10 @@ impl State {
         if self.exact {
             return group.all_reduce(&raw(DType::F32), x, y);
         }
-        let codec = site.codec(&self.spec);
+        let feedback = &mut feedback[direction as usize];
+        let codec = site.codec(&feedback.spec);
         let compensator = match site {
-            Site::Layer { .. } => feedback[direction as usize].of(x.len()),
+            Site::Layer { .. } => feedback.of(x.len()),
             Site::Embedding | Site::Head => None,
         };
         let call = if let Some(compensator) = compensator {

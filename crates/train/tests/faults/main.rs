@@ -4,6 +4,7 @@ mod engines;
 mod frames;
 mod memory;
 mod non_finite;
+mod ranks;
 mod resume;
 mod silence;
 #[path = "../support/mod.rs"]

@@ -6,6 +6,7 @@ mod fidelity;
 mod fixture;
 mod lora;
 mod pretrained;
+mod ranks;
 mod splits;
 #[path = "../support/mod.rs"]
 mod support;

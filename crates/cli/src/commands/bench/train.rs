@@ -38,6 +38,10 @@ impl TrainBench {
         if config.pipeline.stages > 1 {
             say(format!("one stage is measured, not the {} of the configuration\n", config.pipeline.stages));
         }
+        let ranks = config.tensor_parallel.ranks;
+        if ranks > 1 {
+            say(format!("one rank with all of every layer is measured, not the {ranks} of the configuration\n"));
+        }
         let size = config.train.batch_size();
         let bench = Bench::load(config, &mut tokenizing())?;
         let parameters = bench.parameters();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
-use super::super::record::{LinkRecord, StageRecord, StepRecord};
+use super::super::record::{AllReduceRecord, LinkRecord, StageRecord, StepRecord};
 use super::super::text;
 use super::Progress;
 use super::screen::Draw;
@@ -73,6 +73,7 @@ fn lines(progress: &Progress) -> Vec<String> {
     let mut lines = vec![progress.headline()];
     if let Some(step) = &progress.step {
         lines.extend(step.links.iter().map(|link| link_line(link, step)));
+        lines.extend(step.all_reduces.iter().map(|all| all_reduce_line(all, step)));
         lines.extend(step.stages.iter().map(stage_line));
     }
     lines.iter().map(|line| text::fit(line, WIDTH)).collect()
@@ -86,6 +87,15 @@ fn link_line(link: &LinkRecord, step: &StepRecord) -> String {
     let bits = text::or_dash(link.bits_per_element, |bits| format!("{bits:.2}"));
     let error = text::or_dash(link.rel_sq_error, |error| format!("{error:.1e}"));
     format!("{name:<16} {total:>8} {rate:>11}  {bits:>5} bits/element  error {error}")
+}
+
+/// As a link's line, for the ranks of a stage.
+fn all_reduce_line(all: &AllReduceRecord, step: &StepRecord) -> String {
+    let name = format!("ranks {} {}", all.stage, all.direction.name());
+    let total = text::bytes(all.total_bytes);
+    let rate = text::bit_rate(all.bytes as f64 * 8.0 / step.seconds);
+    let bits = text::or_dash(all.bits_per_element, |bits| format!("{bits:.2}"));
+    format!("{name:<16} {total:>8} {rate:>11}  {bits:>5} bits/element")
 }
 
 /// Shares of the step's time; encoding, sending and decoding overlap with the rest.
@@ -141,6 +151,7 @@ mod tests {
                 "loss 4.1234   held-out perplexity 71.30   2,048 tokens/s",
                 "0 → 1 forward     10.0 kB 80.0 kbit/s   3.97 bits/element  error 2.1e-3",
                 "1 → 0 backward    12.0 kB 96.0 kbit/s   6.25 bits/element  error -",
+                "ranks 0 forward     400 B 3.20 kbit/s   4.00 bits/element",
                 "stage 0  compute 71% optimizer  3% encode  4% send  8% decode  3% wait 14%",
                 "stage 1  compute 71% optimizer  3% encode  4% send  8% decode  3% wait 14%",
             ]
@@ -156,6 +167,9 @@ mod tests {
             (link.from, link.to, link.bytes, link.total_bytes) = (126, 127, u64::MAX, u64::MAX);
             link.bits_per_element = Some(32.0);
         }
+        for all in &mut step.all_reduces {
+            (all.stage, all.bytes, all.total_bytes) = (127, u64::MAX, u64::MAX);
+        }
         for stage in &mut step.stages {
             stage.stage = 127;
             stage.times =
@@ -164,7 +178,7 @@ mod tests {
         let heldout = Some(samples::eval_record(100));
         let progress = Progress { total_steps: 1_234_567, first_step: 0, step: Some(step), heldout };
         let screen = on_terminal(&progress);
-        assert_eq!(screen.len(), 7, "{screen:#?}");
+        assert_eq!(screen.len(), 8, "{screen:#?}");
         for line in &screen {
             assert!(line.chars().count() < 80, "{line}");
         }

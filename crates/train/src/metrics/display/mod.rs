@@ -143,9 +143,10 @@ struct Parts {
 
 fn note(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Started { stage, stages, layers, parameters, threads } => {
+        Event::Started { stage, stages, layers, parameters, ranks, threads } => {
             let parameters = text::count(*parameters);
-            format!("stage {stage} of {stages}: {layers}, {parameters} parameters, threads: {threads}")
+            let ranks = if *ranks > 1 { format!("ranks: {ranks}, ") } else { String::new() };
+            format!("stage {stage} of {stages}: {layers}, {parameters} parameters, {ranks}threads: {threads}")
         }
         Event::Listening { stage, address } => format!("stage {stage}: listening on {address}"),
         Event::Connected { stage, peer, address, bandwidth } => {

@@ -42,7 +42,11 @@ impl Plain {
     fn show(&mut self, progress: &Progress) {
         let left = text::duration(self.seconds_left(progress));
         let links = progress.step.iter().flat_map(|step| &step.links);
-        let sent = text::bytes(links.map(|link| link.total_bytes).sum());
+        let mut sent = text::bytes(links.map(|link| link.total_bytes).sum());
+        let ranks = progress.step.iter().flat_map(|step| &step.all_reduces).map(|all| all.total_bytes);
+        if let Some(between) = ranks.reduce(|sum, bytes| sum + bytes) {
+            sent = format!("{sent}, between ranks {}", text::bytes(between));
+        }
         let (done, total) = (progress.done(), progress.total_steps);
         self.note(&format!("step {done}/{total}   {}   sent {sent}   {left} left", progress.headline()));
         self.last = Some((Instant::now(), mark(progress)));
@@ -144,6 +148,10 @@ mod tests {
             plain.update(&Progress { total_steps: 3, step, ..Progress::default() });
         }
         assert_eq!(log.lines().len(), 3);
-        assert!(log.lines()[0].ends_with("sent 22.0 kB   2.00 s left"), "{:?}", log.lines());
+        assert!(
+            log.lines()[0].ends_with("sent 22.0 kB, between ranks 400 B   2.00 s left"),
+            "{:?}",
+            log.lines()
+        );
     }
 }

@@ -5,17 +5,27 @@ use burn::tensor::Tensor;
 
 use super::graph::{Graph, Objective, Recorded};
 use crate::model::{Activation, GradientSums, Part};
+use crate::tensor_parallel::Sums;
 
 /// A micro-batch between its forward and its backward pass.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
     /// The embedding's, which keeps nothing but the ids.
     embedding: Option<Graph>,
-    /// What entered each block, and the block's position in the part.
-    blocks: Vec<(usize, Tensor<3>)>,
+    blocks: Vec<Block>,
     /// The gradient that the head gave. Its logits are the largest tensor of all, so it is differentiated at once and never
     /// run again.
     from_head: Option<Tensor<3>>,
+}
+
+/// What is kept of a block.
+#[derive(Debug)]
+struct Block {
+    /// Its position in the part.
+    unit: usize,
+    entered: Tensor<3>,
+    /// What it added up over the ranks, which is not done again.
+    sums: Sums,
 }
 
 impl Checkpoints {
@@ -41,8 +51,10 @@ impl Checkpoints {
         };
         let constants = part.params().constants();
         for unit in blocks {
-            kept.blocks.push((unit, h.clone()));
-            let left = part.forward_units(unit..unit + 1, &constants, Activation::Hidden(h));
+            let entered = h.clone();
+            let (left, sums) =
+                part.record(|| part.forward_units(unit..unit + 1, &constants, Activation::Hidden(h)));
+            kept.blocks.push(Block { unit, entered, sums });
             let Activation::Hidden(next) = left else { unreachable!("a block gives the residual stream") };
             h = next;
         }
@@ -64,8 +76,10 @@ impl Checkpoints {
     ) -> Option<Tensor<3>> {
         let Self { embedding, blocks, from_head } = self;
         let mut upstream = from_head.or(upstream);
-        for (unit, entered) in blocks.into_iter().rev() {
-            let (graph, _) = Graph::record(part, unit..unit + 1, Activation::Hidden(entered), None, sums);
+        for Block { unit, entered, sums: added_up } in blocks.into_iter().rev() {
+            let entered = Activation::Hidden(entered);
+            let (graph, _) =
+                part.replay(added_up, || Graph::record(part, unit..unit + 1, entered, None, sums));
             upstream = graph.backward(upstream);
         }
         match embedding {
@@ -124,7 +138,7 @@ mod tests {
             let batch = batch();
             let objective = Objective { batch: &batch, weight: 0.25 };
             let (kept, recorded) = Checkpoints::record(&part, entered, objective, &sums);
-            assert_eq!(kept.blocks.iter().map(|(unit, _)| *unit).collect::<Vec<_>>(), blocks);
+            assert_eq!(kept.blocks.iter().map(|block| block.unit).collect::<Vec<_>>(), blocks);
             assert_eq!(kept.embedding.is_some(), part.has_embedding());
             assert_eq!(kept.from_head.is_some(), part.has_head());
             assert_eq!(matches!(recorded, Recorded::Loss(_)), part.has_head());
