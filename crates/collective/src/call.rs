@@ -1,13 +1,13 @@
-use std::fmt::{self, Write};
 use std::mem;
 use std::time::{Duration, Instant};
 
 use pulp::Arch;
-use thinwire_codec::{CodecSpec, DecodeError, EncodeError};
+use thinwire_codec::{DecodeError, EncodeError};
 
 use crate::add::Add;
 use crate::codecs::Codecs;
 use crate::statistics::Times;
+use crate::terms::{self, Terms};
 use crate::{CollectiveError, Contribution, Part, Segments, Statistics, Transport, Value};
 
 /// One rank's end: what its calls share.
@@ -35,39 +35,6 @@ pub(crate) struct Scratch {
     decoded: Vec<f32>,
 }
 
-/// What ranks do together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    AllReduce,
-    ReduceScatter,
-    AllGather,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AllReduce => "all-reduce",
-            Self::ReduceScatter => "reduce-scatter",
-            Self::AllGather => "all-gather",
-        })
-    }
-}
-
-/// What all ranks must agree on, and where this call is among the group's.
-pub(crate) struct Terms<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) codec: &'a CodecSpec,
-    pub(crate) values: usize,
-    pub(crate) segments: Segments,
-    /// Calls before it.
-    pub(crate) call: u64,
-    /// Tiles before it.
-    pub(crate) first_tile: u64,
-}
-
-/// The most bytes of terms that are sent and compared.
-pub(crate) const LONGEST_TERMS: usize = 256;
-
 /// The stages of one call, each of one tile of all ranks.
 ///
 /// Whatever the kind of call, the first thing that a rank says to each other one is a push that begins with its terms.
@@ -84,14 +51,8 @@ impl<'a> Call<'a> {
     pub(crate) fn begin(end: &'a mut End, of: &Terms<'_>) -> Result<Self, CollectiveError> {
         let (rank, ranks) = (end.transport.rank(), end.transport.ranks());
         let codec = end.codecs.find(of.codec)?;
-        let terms = &mut end.scratch.terms;
-        terms.clear();
-        let Terms { kind, codec: spec, values, segments, call, .. } = of;
-        let tile = segments.tile_values();
-        write!(terms, "call {call}: {kind} of {values} values by {spec} in tiles of {tile}")
-            .expect("a string takes any text");
-        terms.truncate(LONGEST_TERMS); // a codec's numbers may have any number of digits, all of them ASCII
-        Ok(Self { end, rank, ranks, codec, segments: *segments, first_tile: of.first_tile })
+        of.write(&mut end.scratch.terms);
+        Ok(Self { end, rank, ranks, codec, segments: of.segments, first_tile: of.first_tile })
     }
 
     /// Push: encodes what this rank adds to tile `index` of every other rank's segment and sends it there. Each rank begins with
@@ -121,7 +82,7 @@ impl<'a> Call<'a> {
         let Scratch { terms, outgoing, piece, .. } = scratch;
         piece.resize(values, 0.0);
         let x = x.piece(range, piece);
-        let begin = if index == 0 { begin_message(terms, outgoing) } else { 0 };
+        let begin = if index == 0 { terms::begin(terms, outgoing) } else { 0 };
         let end = codecs
             .encode(self.codec, x, outgoing, begin)
             .map_err(|error| cannot_encode(self.rank, "tensor", start, error))?;
@@ -140,7 +101,7 @@ impl<'a> Call<'a> {
     /// What stands for the first push in a call without pushes: the terms alone.
     pub(crate) fn greet(&mut self) -> Result<(), CollectiveError> {
         let Scratch { terms, outgoing, .. } = &mut self.end.scratch;
-        let end = begin_message(terms, outgoing);
+        let end = terms::begin(terms, outgoing);
         for to in others(self.rank, self.ranks) {
             self.end.transport.push(to, self.first_tile, &self.end.scratch.outgoing[..end])?;
             self.end.statistics.sent_bytes += end as u64;
@@ -252,7 +213,7 @@ impl<'a> Call<'a> {
         let received = self.end.transport.receive(from, part, self.first_tile + index as u64, incoming);
         self.end.statistics.times.waiting += start.elapsed();
         received?;
-        if part == Part::Push && index == 0 { check_terms(self.rank, terms, from, incoming) } else { Ok(0) }
+        if part == Part::Push && index == 0 { terms::check(self.rank, terms, from, incoming) } else { Ok(0) }
     }
 
     /// Does `work` and counts its time, but for what it waited.
@@ -266,34 +227,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Where the codec's part begins in a call's first message, whose terms must be those of `rank`, this one.
-fn check_terms(rank: usize, ours: &str, from: usize, message: &[u8]) -> Result<usize, CollectiveError> {
-    let theirs = message
-        .split_first_chunk()
-        .and_then(|(&length, rest)| rest.get(..u16::from_le_bytes(length).into()))
-        .unwrap_or(message);
-    if theirs == ours.as_bytes() {
-        return Ok(size_of::<u16>() + theirs.len());
-    }
-    let theirs = String::from_utf8_lossy(&theirs[..theirs.len().min(LONGEST_TERMS)]).into_owned();
-    Err(CollectiveError::Mismatch { rank: from, theirs, by: rank, ours: ours.to_owned() })
-}
-
 /// All ranks but `rank`, in order.
 fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
     (0..ranks).filter(move |&other| other != rank)
-}
-
-/// Puts the terms in front of `message`, and says where they end.
-fn begin_message(terms: &str, message: &mut Vec<u8>) -> usize {
-    let length = (terms.len() as u16).to_le_bytes();
-    let end = length.len() + terms.len();
-    if message.len() < end {
-        message.resize(end, 0);
-    }
-    message[..length.len()].copy_from_slice(&length);
-    message[length.len()..end].copy_from_slice(terms.as_bytes());
-    end
 }
 
 fn cannot_encode(rank: usize, what: &'static str, start: usize, error: EncodeError) -> CollectiveError {

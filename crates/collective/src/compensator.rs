@@ -8,6 +8,9 @@ use self::feedback::Feedback;
 use self::worker::Worker;
 use crate::{Contribution, Value};
 
+/// Values whose update takes longer than to hand it to another thread.
+const LEAST_BESIDE: usize = 16_384;
+
 /// The four numbers of a [`Compensator`] (Echo, section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficients {
@@ -107,7 +110,7 @@ impl Compensator {
     }
 
     /// As [`Compensator::update`], on a thread of the compensator, beside whatever the caller computes next. The state that comes
-    /// of it is the same; whoever needs it waits for it. Tensors that are used elsewhere too come as an [`Arc`](std::sync::Arc).
+    /// of it is the same; whoever needs it waits for it. Small tensors are learned from at once. Tensors that are used elsewhere too come as an [`Arc`](std::sync::Arc).
     ///
     /// # Panics
     /// As [`Compensator::update`].
@@ -118,6 +121,9 @@ impl Compensator {
         ranks: usize,
     ) {
         self.settle();
+        if self.values < LEAST_BESIDE {
+            return self.update(x.as_ref(), y.as_ref(), ranks);
+        }
         let lengths = [x.as_ref().len(), y.as_ref().len()];
         assert_eq!(lengths, [self.values; 2], "a compensator of tensors of this length");
         if self.worker.is_none() {

@@ -2,10 +2,11 @@ use std::mem;
 
 use thinwire_codec::{CodecSpec, Execution};
 
-use crate::call::{Call, End, Kind, Scratch, Terms};
+use crate::call::{Call, End, Scratch};
 use crate::codecs::{Codecs, bits_of_group, group_of};
 use crate::error::with_causes;
 use crate::settings::MESSAGE_BITS;
+use crate::terms::{Kind, Terms};
 use crate::{CollectiveError, Contribution, Segments, Statistics, Transport, Value};
 
 /// Steps that lie between the first stage of a tile and its last one.

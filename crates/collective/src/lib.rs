@@ -16,9 +16,8 @@
 //!
 //! A [`Group`] is one rank's end. It knows segments, tiles, codecs and sums, and nothing of how bytes travel: that is a
 //! [`Transport`]'s: [`memory`] has the one between threads of a process, [`shared`] between processes of a machine, [`links`] between
-//! machines. A [`Compensator`] is outside of both: it turns
-//! a rank's tensor into a [`Contribution`] that is computed tile by tile as the first stage needs it, and learns from the result
-//! afterwards.
+//! machines. A [`Compensator`] is outside of both: it turns a rank's tensor into a [`Contribution`] that is computed tile by tile as
+//! the first stage needs it, and learns from the result afterwards.
 //!
 //! # Windows
 //!
@@ -29,8 +28,9 @@
 //!
 //! # Failure
 //!
-//! Nothing waits without a deadline. The first error of a rank, whatever it is, ends the group: the rank tells the others why, and
-//! every later call on any rank is an error that names the rank it began with.
+//! The first message of a call to each other rank says which call it is, so that ranks in different ones notice at once. Nothing waits
+//! without a deadline. The first error of a rank, whatever it is, ends the group: the rank tells the others why, and
+//! every call on any rank from that one on is an error that names the rank it began with.
 //!
 //! ```
 //! use std::thread;
@@ -71,6 +71,7 @@ mod settings;
 pub mod shared;
 mod spec;
 mod statistics;
+mod terms;
 mod transport;
 mod value;
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use thinwire_codec::DType;
 
-use crate::call::LONGEST_TERMS;
+use crate::terms::LONGEST_TERMS;
 
 /// The longest group of a codec, which a tile has at least.
 const LONGEST_GROUP: usize = 1024;

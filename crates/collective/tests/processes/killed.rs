@@ -76,8 +76,8 @@ fn a_killed_rank_is_named(between: Between) {
 fn a_rank_that_stops_is_named_at_the_deadline() {
     for between in [Between::Shared, Between::Links] {
         let folder = TempDir::new().unwrap();
-        let mut ranks = in_the_middle(between, &folder, 3000);
-        assert!((3000..LONG / 3).contains(&named(&mut ranks)), "{between:?}");
+        let mut ranks = in_the_middle(between, &folder, 5000);
+        assert!((5000..LONG / 3).contains(&named(&mut ranks)), "{between:?}");
     }
 }
 

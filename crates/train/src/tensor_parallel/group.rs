@@ -147,7 +147,7 @@ impl TensorGroup {
 
     fn sum(self: &Arc<Self>, site: Site, direction: Direction) -> HostFn {
         let group = self.clone();
-        HostFn::new(move |x| group.lock().all_reduce(site, direction, &x))
+        HostFn::new(move |x| group.lock().all_reduce(site, direction, x))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

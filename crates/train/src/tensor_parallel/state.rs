@@ -88,7 +88,7 @@ impl State {
     }
 
     /// The sum of all ranks' `x`; zeros after a failure.
-    pub(super) fn all_reduce(&mut self, site: Site, direction: Direction, x: &[f32]) -> Vec<f32> {
+    pub(super) fn all_reduce(&mut self, site: Site, direction: Direction, x: Vec<f32>) -> Vec<f32> {
         if direction == Direction::Backward {
             return self.add_up(site, direction, x);
         }
@@ -111,7 +111,7 @@ impl State {
         y
     }
 
-    fn add_up(&mut self, site: Site, direction: Direction, x: &[f32]) -> Vec<f32> {
+    fn add_up(&mut self, site: Site, direction: Direction, x: Vec<f32>) -> Vec<f32> {
         let mut y = vec![0.0; x.len()];
         if self.failure.is_none()
             && let Err(failure) = self.sum(site, direction, x, &mut y)
@@ -138,28 +138,29 @@ impl State {
         &mut self,
         site: Site,
         direction: Direction,
-        x: &[f32],
+        x: Vec<f32>,
         y: &mut [f32],
     ) -> Result<(), CollectiveError> {
         let Self { group, feedback, measured, .. } = self;
         if self.exact {
-            return group.all_reduce(&raw(DType::F32), x, y);
+            return group.all_reduce(&raw(DType::F32), &x[..], y);
         }
         let feedback = &mut feedback[direction as usize];
         let codec = site.codec(&feedback.spec);
-        let compensator = match site {
+        let mut compensator = match site {
             Site::Layer { .. } => feedback.of(x.len()),
             Site::Embedding | Site::Head => None,
         };
-        let call = if let Some(compensator) = compensator {
-            let call = add_up(group, &codec, *measured, &compensator.apply(x), y)?;
-            compensator.update(x, y, group.ranks());
-            call
-        } else {
-            add_up(group, &codec, *measured, x, y)?
+        let call = match &mut compensator {
+            Some(compensator) => add_up(group, &codec, *measured, &compensator.apply(&x), y)?,
+            None => add_up(group, &codec, *measured, &x[..], y)?,
         };
         let new = || SiteStatistics::new(site, direction);
-        self.sites.entry((direction, site)).or_insert_with(new).add(&call, x, y);
+        self.sites.entry((direction, site)).or_insert_with(new).add(&call, &x, y);
+        if let Some(compensator) = compensator {
+            // A copy costs less than to wait for the update: the next layer needs `y` now.
+            compensator.update_beside(x, y.to_vec(), group.ranks());
+        }
         Ok(())
     }
 }
