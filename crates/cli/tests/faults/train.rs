@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::recipe::{Recipe, steps, succeed};
 
 #[test]
@@ -35,6 +37,42 @@ fn any_number_of_stages_gives_the_same_and_tells_what_it_sent() {
         assert_eq!(recipe.checkpoints(), [(2, true), (4, true), (6, true)]);
         assert_eq!(*reference.get_or_insert(metrics.clone()), metrics, "{stages} stages");
     }
+}
+
+#[test]
+fn ranks_share_the_layers_of_every_stage_and_what_they_send_is_told() {
+    let recipe = Recipe::new();
+    let set = ["tensor_parallel.ranks=2", "tensor_parallel.all_reduce=echo:bits=4,group=32"];
+    let report = recipe.report(2, &set);
+    assert_eq!(steps(&recipe.metrics()), [1, 2, 3, 4, 5, 6]);
+    let told = report["all_reduces"].as_array().unwrap();
+    let names: Vec<_> = told.iter().map(|all| (all["stage"].as_u64(), all["direction"].as_str())).collect();
+    let both = |stage| [(Some(stage), Some("forward")), (Some(stage), Some("backward"))];
+    assert_eq!(names, [both(0), both(1)].concat());
+    for all in told {
+        assert_eq!((&all["ranks"], &all["bytes"]), (&2.into(), &all["total_bytes"]));
+        assert!(all["bytes"].as_u64().unwrap() * 3 < all["f32_bytes"].as_u64().unwrap(), "{all}");
+        let sites = report["sums"].as_array().unwrap().iter();
+        let here =
+            sites.filter(|site| (&site["stage"], &site["direction"]) == (&all["stage"], &all["direction"]));
+        let sum = |field: &str| here.clone().map(|site| site[field].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(
+            (sum("calls"), sum("bytes")),
+            (all["calls"].as_u64().unwrap(), all["bytes"].as_u64().unwrap())
+        );
+    }
+    let site = &report["sums"][0];
+    assert_eq!(
+        (&site["site"], &site["block"], &site["stage"]),
+        (&"embedding".into(), &Value::Null, &0.into())
+    );
+    assert!(site["sum_rms"].as_f64().unwrap() > 0.0, "{site}");
+    assert_eq!(recipe.checkpoints(), [(2, true), (4, true), (6, true)]);
+
+    // It is evaluated, and goes on, with one rank.
+    let mut resumed = recipe.train(1, &["train.steps=8"]);
+    let report = succeed(resumed.arg("--resume"));
+    assert_eq!((&report["steps"], &report["all_reduces"]), (&8.into(), &Value::Null));
 }
 
 #[test]

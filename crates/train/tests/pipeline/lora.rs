@@ -89,6 +89,34 @@ fn every_split_is_bit_equal() {
 }
 
 #[test]
+fn ranks_train_the_adapters_of_one() {
+    for (model, targets) in
+        [("llama2", r#"["q_proj", "v_proj", "down_proj"]"#), ("gpt2", r#"["c_attn", "mlp.c_proj"]"#)]
+    {
+        let trained = |more: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let targets = format!("lora.targets={targets}");
+            let config = config(dir.path(), &folder(model), &[&[&*targets], more].concat()).unwrap();
+            let (losses, evaluations, files) = finished(&config, Resume::Fresh);
+            let names: Vec<String> = files.into_keys().collect();
+            ([losses, evaluations].concat().into_iter().map(f64::from_bits).collect::<Vec<_>>(), names)
+        };
+        let (expected, names) = trained(&[]);
+        let (two, split) = ("tensor_parallel.ranks=2", r#"pipeline.layers=["embed 0", "1-2 head"]"#);
+        for more in [&[two][..], &[two, "train.gradient_checkpointing=true", "pipeline.stages=2", split]] {
+            let (found, found_names) = trained(more);
+            assert_eq!(found_names, names, "{model}");
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (found - expected).abs() < 1e-5 * expected,
+                    "{model} {more:?}: {found}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_checkpoint_has_adapters_alone() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path(), &folder("smollm2"), &[r#"lora.targets=["v_proj"]"#]).unwrap();
