@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn interleaved_panels() {
-        for [m, n, k] in [[1, 1, 1], [33, 40, 130], [300, 20, 64], [5, 270, 2100]] {
+        for [m, n, k] in [[1, 1, 1], [33, 40, 130], [260, 3, 64], [2, 260, 70], [3, 5, 2100]] {
             let a: Vec<i8> = (0..m * k).map(|i| (i * 37 % 251) as i8).collect();
             let b: Vec<i8> = (0..n * k).map(|i| (i * 91 % 241) as i8).collect();
             let turned: Vec<i8> = (0..m * k).map(|i| a[i % m * k + i / m]).collect();

@@ -69,7 +69,7 @@ fn quantized_as_defined(isa: Isa) {
     let mut random = generator(2);
     for (shape, block) in cases() {
         let x = values(shape[0] * shape[1], &mut random);
-        // A power of two, so that the multiples of a quarter lie halfway between codes where nothing is transformed.
+        // With the first, values that are not transformed lie halfway between codes, and at the largest.
         for step in [0.5, 0.173] {
             let step = Step::new(step).unwrap();
             let quantized = Quantized::new(isa, &x, shape, block, step).unwrap();

@@ -56,6 +56,12 @@ fn draws_belong_to_row_and_column() {
     let whole = split(isa, &dy, [6, 40], Key::new(1)).codes().view().codes();
     let part = split(isa, &dy[..80], [2, 40], Key::new(1)).codes().view().codes();
     assert_eq!(part[80..], whole[6 * 40..][..80]);
+
+    // Equal rows, more of them than one task has.
+    let row = values(1000, &mut generator(5));
+    let codes = split(isa, &row.repeat(80), [80, 1000], Key::new(1)).codes().view().codes();
+    let lower: std::collections::HashSet<&[i8]> = codes[80 * 1000..].chunks_exact(1000).collect();
+    assert_eq!(lower.len(), 80, "rows share their draws");
 }
 
 /// The mean over 4,000 keys of what 60 values are split into. By the central limit theorem a mean lies within 5.5 of its own deviations

@@ -62,11 +62,11 @@ macro_rules! for_each_isa {
 }
 pub(crate) use for_each_isa;
 
-/// Values of which some are far from the others, and some on the edges between two codes.
+/// Values of which some are far from the others, and some on the edges between two codes of a step of 0.5, or on the largest.
 pub(crate) fn values(len: usize, random: &mut impl Rng) -> Vec<f32> {
     let value = |random: &mut _| match RngExt::random_range(random, 0..20) {
         0 => RngExt::random_range(random, -20.0_f32..20.0),
-        1 => RngExt::random_range(random, -6_i32..6) as f32 * 0.25,
+        1 => RngExt::random_range(random, -16_i32..=16) as f32 * 0.25,
         _ => RngExt::random_range(random, -1.0_f32..1.0),
     };
     (0..len).map(|_| value(random)).collect()
