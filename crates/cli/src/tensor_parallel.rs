@@ -6,26 +6,43 @@ use std::num::NonZeroUsize;
 use clap::Args;
 use serde::Serialize;
 use thinwire_collective::AllReduceSpec;
-use thinwire_train::evaluate::{Pipeline, Sharing};
+use thinwire_train::evaluate::{Pipeline, SavedModel, Sharing};
 use thinwire_train::tensor_parallel::{Site, SiteStatistics};
+
+use crate::error::CommandError;
 
 /// How a model is shared in one process.
 #[derive(Debug, Args)]
 pub(crate) struct TensorParallel {
     /// Share every layer of the model between N ranks, threads of this process, whose sums are compressed as --all-reduce
-    /// says. N divides the model's heads.
-    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
-    tensor_parallel: NonZeroUsize,
-    /// How ranks add up activations: exact, bf16, or as in echo:bits=4,group=128,compensate=true.
-    #[arg(long, value_name = "SPEC", default_value = "exact", requires = "tensor_parallel")]
-    all_reduce: AllReduceSpec,
+    /// says. N divides the model's heads [default: as many as the run had, or 1].
+    #[arg(long, value_name = "N", value_parser = ranks)]
+    tensor_parallel: Option<NonZeroUsize>,
+    /// How ranks add up activations: exact, bf16, or as in echo:bits=4,group=128,compensate=true [default: as those of the
+    /// run did, or exact].
+    #[arg(long, value_name = "SPEC")]
+    all_reduce: Option<AllReduceSpec>,
 }
 
 impl TensorParallel {
-    /// What was chosen.
-    pub(crate) fn sharing(&self) -> Sharing {
-        Sharing { ranks: self.tensor_parallel, all_reduce: self.all_reduce }
+    /// What was chosen for `model`, and else what its run had.
+    ///
+    /// # Errors
+    /// A way to add up for one rank, which has nothing to add up.
+    pub(crate) fn sharing(&self, model: &SavedModel) -> Result<Sharing, CommandError> {
+        let run = model.sharing();
+        let ranks = self.tensor_parallel.unwrap_or(run.ranks);
+        if ranks == NonZeroUsize::MIN && self.all_reduce.is_some() {
+            let text =
+                "--all-reduce is how ranks add up, and there is one: expected --tensor-parallel 2 or more";
+            return Err(text.into());
+        }
+        Ok(Sharing { ranks, all_reduce: self.all_reduce.unwrap_or(run.all_reduce) })
     }
+}
+
+fn ranks(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number from 1 on".to_owned())
 }
 
 /// What the ranks of a model added up; numbers of all ranks together where nothing else is said.

@@ -8,7 +8,7 @@ use crate::Coefficients;
 #[cfg(feature = "serde")]
 mod serde;
 
-/// How the ranks of a model add up activations, as text: `exact` (f32), `bf16`, or
+/// How the ranks of a model add up activations, as text: `exact` (or `f32`), `bf16`, or
 /// `echo:bits=4,group=128,quantizer=zero-aware,compensate=true,early=4`.
 ///
 /// Settings left out keep their defaults. `Display` writes all of them and round-trips through `FromStr`.
@@ -88,7 +88,9 @@ impl EchoSettings {
         if !(2..=8).contains(&early) {
             return Err(SpecError::value("early", &early, Self::EARLY_RANGE));
         }
-        GroupSettings { bits: early, ..group }.check()?;
+        if !(group.group * early as usize).is_multiple_of(8) {
+            return Err(SpecError::value("early", &early, "such that group * early is a multiple of 8"));
+        }
         let compensate = fields.number("compensate", true, "true or false")?;
         Ok(Self { group, compensate, early })
     }
@@ -116,8 +118,10 @@ impl FromStr for AllReduceSpec {
             None => (text, None),
         };
         match name {
-            "exact" | "bf16" if settings.is_some() => Err(SpecError::NoSettings { codec: name.to_owned() }),
-            "exact" => Ok(Self::Exact),
+            "exact" | "f32" | "bf16" if settings.is_some() => {
+                Err(SpecError::NoSettings { codec: name.to_owned() })
+            }
+            "exact" | "f32" => Ok(Self::Exact),
             "bf16" => Ok(Self::Bf16),
             "echo" => EchoSettings::parse(settings).map(Self::Echo),
             _ => Err(SpecError::unknown("all-reduce", name, &Self::NAMES)),
@@ -157,7 +161,9 @@ mod tests {
             ("echo:early=1", "early"),
             ("echo:early=three", "early"),
             ("echo:compensate=perhaps", "true or false"),
-            ("echo:group=3,bits=8,early=4", "group"),
+            ("echo:group=3,bits=8,early=4", "early"),
+            ("echo:group=3,bits=4,early=8", "group"),
+            ("f32:bits=4", "f32"),
             ("echo:bits=4,bits=4", "bits"),
         ] {
             let error = text.parse::<AllReduceSpec>().unwrap_err().to_string();

@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args, value_parser};
 use thinwire_train::choices::{Format, Questions};
 use thinwire_train::config::TokenizerSource;
 use thinwire_train::data::{WindowSize, evaluation};
-use thinwire_train::evaluate::{Boundary, Pipeline, SavedModel};
+use thinwire_train::evaluate::{Boundary, Pipeline, SavedModel, Sharing};
 
 use self::report::{Report, Uncompressed};
 use crate::compression::Compression;
@@ -79,9 +79,10 @@ impl Eval {
             (None, Some(questions)) => {
                 let limit = self.limit.map(NonZeroUsize::get);
                 let questions = Questions::read(questions, self.format, limit)?;
-                let mut pipeline = self.load(&model)?;
+                let sharing = self.tensor_parallel.sharing(&model)?;
+                let mut pipeline = self.load(&model, sharing)?;
                 let report = choices::accuracy(&model, questions, &mut pipeline)?;
-                let all_reduce = Sums::of(&pipeline, self.tensor_parallel.sharing());
+                let all_reduce = Sums::of(&pipeline, sharing);
                 let step = model.step();
                 output.print(&choices::Report { model: self.model, step, all_reduce, ..report })?;
             }
@@ -90,9 +91,9 @@ impl Eval {
         Ok(())
     }
 
-    fn load(&self, model: &SavedModel) -> Result<Pipeline, CommandError> {
+    fn load(&self, model: &SavedModel, sharing: Sharing) -> Result<Pipeline, CommandError> {
         let boundaries = self.compression.boundaries(model)?;
-        Ok(model.load_shared(boundaries, self.tensor_parallel.sharing())?)
+        Ok(model.load_shared(boundaries, sharing)?)
     }
 
     fn perplexity(
@@ -105,7 +106,8 @@ impl Eval {
         let micro_batch = self.micro_batch.map_or(model.micro_batch(), NonZeroUsize::get);
         let size = WindowSize { sequence, stride, micro_batch };
         let text = model.read_text(text, size)?;
-        let mut pipeline = self.load(model)?;
+        let sharing = self.tensor_parallel.sharing(model)?;
+        let mut pipeline = self.load(model, sharing)?;
         let predicted = self.tokens.map_or(0, |tokens| usize::try_from(tokens - 1).unwrap_or(usize::MAX));
         let batches = evaluation(&text, size, predicted);
 
@@ -125,7 +127,7 @@ impl Eval {
             uncompressed: Uncompressed { perplexity: result.uncompressed },
             boundaries: boundaries.iter().map(Boundary::before).collect(),
             codec: boundaries.iter().map(Boundary::codec).collect(),
-            all_reduce: Sums::of(&pipeline, self.tensor_parallel.sharing()),
+            all_reduce: Sums::of(&pipeline, sharing),
             model: self.model.clone(),
             step: model.step(),
             sequence,

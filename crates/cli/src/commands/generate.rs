@@ -93,7 +93,7 @@ impl Generate {
             prompt: prompt.clone(),
             sampling,
         };
-        let sharing = self.tensor_parallel.sharing();
+        let sharing = self.tensor_parallel.sharing(&model)?;
         let mut pipeline = model.load_shared(self.compression.boundaries(&model)?, sharing)?;
         let mut generation = Generation::start(&mut pipeline, request)?;
         let text = print(&mut generation, TextStream::after(model.tokenizer(), &prompt), output)?;

@@ -1,5 +1,5 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -36,12 +36,16 @@ impl Drop for Named {
     }
 }
 
-/// A new file of zeros for this user alone, locked.
+/// A new file of zeros for this user alone, locked. The zeros are written: a mapped page for which there is no memory left would end
+/// the process.
 pub(super) fn create(path: &Path, bytes: u64) -> io::Result<File> {
     remove(path)?;
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     file.lock()?;
-    file.set_len(bytes)?;
+    if let Err(error) = io::copy(&mut io::repeat(0).take(bytes), &mut file) {
+        remove(path)?;
+        return Err(error);
+    }
     Ok(file)
 }
 

@@ -1,6 +1,7 @@
 //! A trained model on disk.
 
 use std::mem;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use burn::tensor::Device;
@@ -176,6 +177,15 @@ impl SavedModel {
             (None, Source::Pretrained(_)) => 1,
             (None, _) => EvalConfig::default().micro_batch,
         }
+    }
+
+    /// The ranks of the run's stages, and how they add up; a model of others has one.
+    pub fn sharing(&self) -> Sharing {
+        let run = self.config().map(|run| &run.tensor_parallel);
+        let sharing = run.and_then(|run| {
+            Some(Sharing { ranks: NonZeroUsize::new(run.ranks)?, all_reduce: run.all_reduce })
+        });
+        sharing.unwrap_or(Sharing::ALONE)
     }
 
     /// The boundaries of the run; a model of others has none.

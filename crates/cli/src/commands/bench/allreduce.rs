@@ -21,6 +21,7 @@ mod workers;
 use std::path::PathBuf;
 
 use clap::Args;
+use thinwire_lab::network::LEAST_RATE;
 use thinwire_train::config::{Bandwidth, ByteSize};
 
 use self::case::{Compensation, Plan};
@@ -56,8 +57,8 @@ pub(super) struct AllReduceBench {
     /// Where ranks are without links of a rate [default: everywhere, or nowhere beside links].
     #[arg(long, value_name = "WHERE,..", value_delimiter = ',')]
     over: Vec<Local>,
-    /// Rates of links, such as 1gbit,10gbit.
-    #[arg(long, value_name = "RATE,..", value_delimiter = ',')]
+    /// Rates of links, such as 1gbit,10gbit; 200kbit is the slowest.
+    #[arg(long, value_name = "RATE,..", value_delimiter = ',', value_parser = link_rate)]
     links: Vec<Bandwidth>,
     /// Measured too, on the same links: gloo, mpi, mpi-ring.
     #[arg(long, value_name = "PEER,..", value_delimiter = ',')]
@@ -100,6 +101,14 @@ impl AllReduceBench {
         let links = self.links.iter().map(|&rate| Medium::Links(rate));
         local.iter().map(|&local| Medium::Local(local)).chain(links).collect()
     }
+}
+
+fn link_rate(text: &str) -> Result<Bandwidth, String> {
+    let rate: Bandwidth = text.parse().map_err(|error| format!("{error}"))?;
+    if rate.rate().bits_per_second() < LEAST_RATE {
+        return Err("expected 200kbit or more: slower links cannot be measured in time".to_owned());
+    }
+    Ok(rate)
 }
 
 /// The f32 values of a tensor.

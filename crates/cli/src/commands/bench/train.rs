@@ -40,7 +40,9 @@ impl TrainBench {
         }
         let ranks = config.tensor_parallel.ranks;
         if ranks > 1 {
-            say(format!("one rank with all of every layer is measured, not the {ranks} of the configuration\n"));
+            say(format!(
+                "one rank with all of every layer is measured, not the {ranks} of the configuration\n"
+            ));
         }
         let size = config.train.batch_size();
         let bench = Bench::load(config, &mut tokenizing())?;
