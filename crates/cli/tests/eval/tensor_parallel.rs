@@ -51,16 +51,28 @@ fn a_runs_checkpoint_is_shared_with_its_own_boundaries() {
 }
 
 #[test]
+fn a_run_with_ranks_is_evaluated_as_it_reports() {
+    let run = Run::train(&["tensor_parallel.ranks=2", &format!("tensor_parallel.all_reduce={ECHO}")]);
+    let report = json(&mut eval(&run, &run.dir(), &TOKENS));
+    assert_eq!(report["perplexity"], run.report["heldout_perplexity"], "bit for bit");
+    assert_eq!(report["all_reduce"]["ranks"], 2);
+    let alone = json(eval(&run, &run.dir(), &TOKENS).args(["--tensor-parallel", "1"]));
+    assert_eq!(alone.get("all_reduce"), None);
+    assert_ne!(alone["perplexity"], report["perplexity"]);
+}
+
+#[test]
 fn what_cannot_be_shared_or_added_up_is_told() {
     let run = Run::train(&[]);
     let error = failure(&mut eval(&run, &run.dir(), &["--tensor-parallel", "3"]), 1);
     let expected = "3 ranks cannot share 4 heads with 2 key and value heads evenly: expected 1 or 2";
     assert!(error.contains(expected), "{error}");
+    let error = failure(&mut eval(&run, &run.dir(), &["--all-reduce", "bf16"]), 1);
+    assert!(error.contains("expected --tensor-parallel 2 or more"), "{error}");
     for (arguments, expected) in [
-        (&["--tensor-parallel", "0"][..], "0"),
+        (&["--tensor-parallel", "0"][..], "expected a whole number from 1 on"),
         (&["--tensor-parallel", "2", "--all-reduce", "echo:bits=9"], "bits"),
         (&["--tensor-parallel", "2", "--all-reduce", "ekho"], "echo"),
-        (&["--all-reduce", "bf16"], "--tensor-parallel"),
     ] {
         let error = failure(&mut eval(&run, &run.dir(), arguments), 2);
         assert!(error.contains(expected), "{arguments:?}: {error}");

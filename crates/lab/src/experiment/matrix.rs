@@ -113,6 +113,12 @@ impl Experiment {
                 "2 or more, with a [[link]]",
             );
         }
+        if self.fidelity.is_some() && config.tensor_parallel.ranks > 1 {
+            return unfit(
+                format!("tensor_parallel.ranks = {}", config.tensor_parallel.ranks),
+                "1 with [fidelity], so that boundaries alone change the gradient",
+            );
+        }
         if config.train.epochs.is_none() && config.train.steps <= self.lab.warmup {
             let found = format!("train.steps = {} and lab.warmup = {}", config.train.steps, self.lab.warmup);
             return unfit(found, "more steps than are left out");

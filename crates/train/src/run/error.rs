@@ -109,7 +109,7 @@ pub enum RunError {
     Group(#[from] CollectiveError),
     /// Gradients are compared over boundaries alone.
     #[error(
-        "tensor_parallel.ranks = {ranks}: gradients are compared with stages of one rank, so that boundaries alone make them          differ"
+        "tensor_parallel.ranks = {ranks}: gradients are compared with stages of one rank, so that boundaries alone make them differ"
     )]
     ChainOfRanks {
         /// Ranks in the configuration.

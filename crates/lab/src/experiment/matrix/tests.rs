@@ -134,6 +134,15 @@ fn a_setting_that_the_configuration_does_not_take_names_the_row() {
         assert!(error.starts_with("the configuration of the row ") && error.contains(expected), "{error}");
     }
     let one = ["pipeline.stages=1", "pipeline.layers=auto"];
+    let without_links = |text: String| {
+        text.replace("link =", "fidelity = { every = 2, batches = 3 }\nvariant = [] #").replacen(
+            "variant = [{",
+            "# [{",
+            1,
+        )
+    };
+    let shared = error(without_links, &["tensor_parallel.ranks=2"]);
+    assert!(shared.contains("has tensor_parallel.ranks = 2: expected 1 with [fidelity]"), "{shared}");
     assert!(
         error(|text| text, &one).contains("has pipeline.stages = 1: expected 2 or more"),
         "no links to be slow"
