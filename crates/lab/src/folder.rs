@@ -164,12 +164,12 @@ impl LabFolder {
         serde_json::from_slice(&text).map(Some).map_err(|source| FolderError::Corrupt { path, source })
     }
 
-    /// Forgets what `row` came to.
+    /// Forgets what `row` came to, and its run's steps, which are not those of a run that fails before its first one.
     ///
     /// # Errors
-    /// The file cannot be removed.
+    /// A file cannot be removed.
     pub fn forget(&self, row: &Row) -> Result<(), FolderError> {
-        remove(&row.config.run.dir.join(ROW_FILE))
+        [ROW_FILE, METRICS_FILE].iter().try_for_each(|name| remove(&row.config.run.dir.join(name)))
     }
 
     /// Keeps what `row` came to, and of its run's folder what is still of use: checkpoints are large.

@@ -108,9 +108,11 @@ fn a_failure_may_end_the_experiment() {
 
     // What is to be replaced is gone as soon as the first row runs, wherever that ends.
     succeed(&mut lab.command(&["--resume", "--row", "later"]));
-    assert!(lab.path("rows/later/seed-1/row.json").exists());
+    let left =
+        || ["row.json", "metrics.jsonl"].map(|name| lab.path(&format!("rows/later/seed-1/{name}")).exists());
+    assert_eq!(left(), [true; 2]);
     failed(&lab.command(&["--overwrite"]).output().unwrap());
-    assert!(!lab.path("rows/later/seed-1/row.json").exists());
+    assert_eq!(left(), [false; 2], "a run that fails before its first step has none of an earlier one's");
 }
 
 #[test]
