@@ -64,7 +64,8 @@ impl Meeting<'_> {
         let made = self.write_own(&temporary, &path);
         let removed = remove(&temporary);
         let made = made.and_then(|made| removed.map(|()| made));
-        match made.map_err(|error| self.memory(self.rank, &error.to_string()))? {
+        let failed = |error| self.memory(self.rank, &format!("{error}; {} bytes are needed", self.bytes()));
+        match made.map_err(failed)? {
             (own, Some(named)) => Ok((own, named)),
             (_, None) => Err(CollectiveError::Taken { rank: self.rank, path }),
         }

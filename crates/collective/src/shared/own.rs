@@ -42,10 +42,7 @@ pub(super) fn create(path: &Path, bytes: u64) -> io::Result<File> {
     remove(path)?;
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     file.lock()?;
-    if let Err(error) = io::copy(&mut io::repeat(0).take(bytes), &mut file) {
-        remove(path)?;
-        return Err(error);
-    }
+    io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
     Ok(file)
 }
 

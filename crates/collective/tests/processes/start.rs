@@ -1,8 +1,11 @@
 //! Groups in shared memory that do not come together, and what is left of them.
 
+use std::env;
 use std::fs;
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +28,35 @@ fn file_of(folder: &TempDir, rank: usize) -> PathBuf {
 
 fn is_empty(folder: &TempDir) -> bool {
     fs::read_dir(folder.path()).unwrap().next().is_none()
+}
+
+/// Set in the process that has a small folder in memory: which.
+const SMALL: &str = "THINWIRE_TEST_SMALL_FOLDER";
+
+#[test]
+fn a_full_folder_is_an_error_that_says_what_is_needed() {
+    const NAME: &str = "start::a_full_folder_is_an_error_that_says_what_is_needed";
+    if let Some(folder) = env::var_os(SMALL) {
+        let error = shared::group(Path::new(&folder), RUN, 0, 2, &SETTINGS).unwrap_err().to_string();
+        assert!(error.contains("No space left on device") && error.contains("bytes are needed"), "{error}");
+        assert!(fs::read_dir(folder).unwrap().next().is_none());
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let script = format!("mount -t tmpfs -o size=64k tmpfs \"${SMALL}\" && exec \"$@\"");
+    let there = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh"]).arg(program).args(arguments);
+        command.env(SMALL, folder.path()).output().unwrap()
+    };
+    if !there(Path::new("true"), &[]).status.success() {
+        // Past the test harness, which would keep it to itself.
+        writeln!(io::stderr(), "NOT RUN: {NAME}; it needs root to mount a small folder").unwrap();
+        return;
+    }
+    let output = there(&env::current_exe().unwrap(), &["--exact", NAME, "--nocapture"]);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{:?} {text}", output.status);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Direction;
 use super::float;
-use crate::tensor_parallel::{self, SiteStatistics};
 
 /// What the ranks of one stage have sent each other in passes of one direction, counted by all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,31 +75,4 @@ pub struct SiteReport {
     /// The same of the sums.
     #[serde(with = "float")]
     pub sum_rms: f64,
-}
-
-impl SiteReport {
-    /// That of stage `stage`, whose ranks together have these statistics.
-    pub(crate) fn new(stage: usize, of: &SiteStatistics) -> Self {
-        let (site, block) = of.site.name();
-        Self {
-            stage,
-            direction: of.direction.into(),
-            site: site.to_owned(),
-            block,
-            calls: of.calls,
-            bytes: of.sent_bytes,
-            bits_per_element: of.bits_per_element(),
-            partial_rms: of.partial_rms(),
-            sum_rms: of.sum_rms(),
-        }
-    }
-}
-
-impl From<tensor_parallel::Direction> for Direction {
-    fn from(direction: tensor_parallel::Direction) -> Self {
-        match direction {
-            tensor_parallel::Direction::Forward => Self::Forward,
-            tensor_parallel::Direction::Backward => Self::Backward,
-        }
-    }
 }

@@ -204,13 +204,13 @@ pub struct StageTimes {
     pub wait: f64,
 }
 
-/// Which way along the pipeline a link carries data.
+/// Which way a pass goes, and what is sent in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// Activations, towards the last stage.
+    /// Towards the last layer: activations.
     Forward,
-    /// Gradients, towards the first stage.
+    /// Towards the first one: their gradients.
     Backward,
 }
 

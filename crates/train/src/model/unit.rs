@@ -65,11 +65,6 @@ impl Part {
         Self::of_shard(arch, ids, Start::Empty, Shard::WHOLE, device)
     }
 
-    /// As [`Part::empty`], but adapters, if there are any, start from `seed`.
-    pub fn with_adapters(arch: &Architecture, ids: &[Unit], seed: u64, device: &Device) -> Self {
-        Self::of_shard(arch, ids, Start::Adapters(seed), Shard::WHOLE, device)
-    }
-
     /// One rank's share of the units, of the same values as the whole ones have. `shard` is one of the model's.
     ///
     /// It computes together with the others: see [`Part::join`].
@@ -214,12 +209,8 @@ impl Part {
         (embedding, self.params.position(super::head::OUTPUT_NAME))
     }
 
-    /// The name of `parameter` in a file of the whole model: of a tied matrix there is only the embedding's copy.
-    pub fn stored_name<'a>(&self, parameter: &'a Parameter) -> &'a str {
-        self.name_in(self.arch.tied, parameter)
-    }
-
-    /// The name of `parameter` in a file of a model that is `tied` or not, whatever this one is.
+    /// The name of `parameter` in a file of a model that is `tied` or not, whatever this one is: of a tied matrix there is only
+    /// the embedding's copy.
     pub fn name_in<'a>(&self, tied: bool, parameter: &'a Parameter) -> &'a str {
         if tied && parameter.name == super::head::OUTPUT_NAME {
             super::embedding::token_name(self.arch.family)

@@ -25,10 +25,10 @@ use super::error::PipelineError;
 use super::tied::Gradients;
 use crate::checkpoint::TrainedShare;
 use crate::data::MicroBatch;
-use crate::metrics::{AllReduceReport, SiteReport};
+use crate::metrics::{AllReduceReport, Direction, SiteReport};
 use crate::model::Part;
 use crate::optim::AdamW;
-use crate::tensor_parallel::{Direction, SiteStatistics};
+use crate::tensor_parallel::SiteStatistics;
 
 /// The ranks of one stage.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ impl Team {
         for rank in ranks {
             together.iter_mut().zip(&rank).for_each(|(site, other)| site.merge(other));
         }
-        Ok(together.iter().map(|site| SiteReport::new(self.stage, site)).collect())
+        Ok(together.iter().map(|site| site.report(self.stage)).collect())
     }
 
     /// What rank 0 has of the stage's part of the model, and its optimizer.
@@ -318,7 +318,7 @@ fn report(stage: usize, direction: Direction, statistics: &[Vec<SiteStatistics>]
     AllReduceReport {
         stage,
         ranks: statistics.len(),
-        direction: direction.into(),
+        direction,
         // The ranks make the same calls.
         calls: of_rank(&statistics[0], |site| site.calls),
         elements: of_rank(&statistics[0], |site| site.values),

@@ -8,7 +8,8 @@ use thinwire_ops::{HostFn, cross_entropy_of_columns, on_host};
 
 use super::rerun::{Rerun, Sums};
 use super::state::State;
-use super::{Direction, Site, SiteStatistics};
+use super::{Site, SiteStatistics};
+use crate::metrics::Direction;
 
 /// What one rank needs to compute its share of a model with the others. All ranks run the same passes in the same order.
 ///

@@ -15,4 +15,4 @@ mod statistics;
 pub use group::TensorGroup;
 pub use rerun::Sums;
 pub use site::Site;
-pub use statistics::{Direction, SiteStatistics};
+pub use statistics::SiteStatistics;

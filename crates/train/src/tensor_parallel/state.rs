@@ -8,7 +8,8 @@ use thinwire_collective::{AllReduceSpec, Coefficients, CollectiveError, Compensa
 use super::rerun::Rerun;
 use super::site::raw;
 use super::statistics::Call;
-use super::{Direction, Site, SiteStatistics};
+use super::{Site, SiteStatistics};
+use crate::metrics::Direction;
 
 /// A rank's end of the collectives with everything that goes with it.
 #[derive(Debug)]

@@ -3,15 +3,7 @@
 use thinwire_collective::Statistics;
 
 use super::Site;
-
-/// Which way a sum goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// Activations.
-    Forward,
-    /// Gradients.
-    Backward,
-}
+use crate::metrics::{Direction, SiteReport};
 
 /// What one rank, or several together, did at one site, in all passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +70,22 @@ impl SiteStatistics {
         self.sum_square += other.sum_square;
         for (square, other) in self.error_square.iter_mut().zip(other.error_square) {
             *square += other;
+        }
+    }
+
+    /// What a run of which stage `stage` has these ranks tells of it.
+    pub(crate) fn report(&self, stage: usize) -> SiteReport {
+        let (site, block) = self.site.name();
+        SiteReport {
+            stage,
+            direction: self.direction,
+            site: site.to_owned(),
+            block,
+            calls: self.calls,
+            bytes: self.sent_bytes,
+            bits_per_element: self.bits_per_element(),
+            partial_rms: self.partial_rms(),
+            sum_rms: self.sum_rms(),
         }
     }
 

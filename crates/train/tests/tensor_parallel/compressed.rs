@@ -1,7 +1,8 @@
 //! Compressed sums: the same bits on every rank, passes that forget each other, and what is counted.
 
+use thinwire_train::metrics::Direction;
 use thinwire_train::pipeline::Forwarded;
-use thinwire_train::tensor_parallel::{Direction, Site};
+use thinwire_train::tensor_parallel::Site;
 
 use crate::support::{SAMPLES, TOKENS, architectures, batch, share, train};
 
